@@ -1,0 +1,35 @@
+"""Why a model is not to be had."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+
+class ModelError(Exception):
+    """Root of everything this package raises on purpose."""
+
+
+class ModelNotFound(ModelError):
+    """No such model on this machine. The message says how to get one."""
+
+
+class UnsupportedModel(ModelError):
+    """A weight file that the converter does not know. The message names what was found."""
+
+
+PullFailure = Literal[
+    "no_pip", "download", "source", "checksum", "no_space", "conversion", "verification", "busy"
+]
+
+
+class PullError(ModelError):
+    """A pull that failed and left nothing behind.
+
+    `failure` is the kind for programs, the message says what was wrong, and `hint` what to do.
+    """
+
+    def __init__(self, failure: PullFailure, message: str, hint: str) -> None:
+        super().__init__(f"{message} {hint}")
+        self.failure: PullFailure = failure
+        self.message = message
+        self.hint = hint

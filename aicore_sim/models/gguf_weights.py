@@ -1,0 +1,231 @@
+"""Reads a Llama GGUF: its shape, its metadata and its weights as 8-bit blocks.
+
+The conversion keeps one weight layout for every matrix: blocks of 32 values along the input
+axis, each with one float scale, values stored unsigned around 128. That is what the ONNX Runtime
+operators MatMulNBits and GatherBlockQuantized read, and a Q8_0 block of a GGUF is the same thing
+without rounding. File format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+import numpy.typing as npt
+from gguf.quants import dequantize
+
+from aicore_sim.models.errors import UnsupportedModel
+
+BLOCK = 32
+_ROWS_AT_ONCE = 4096  # bounds the float copy of a large matrix to a few megabytes
+
+_Type = gguf.GGMLQuantizationType
+SUPPORTED_TYPES = ("F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q6_K")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LlamaShape:
+    """The numbers of a Llama model that decide its graph."""
+
+    layers: int
+    hidden: int
+    feed_forward: int
+    heads: int
+    kv_heads: int
+    head_size: int
+    vocabulary: int
+    context: int
+    """Longest sequence, in tokens."""
+    rope_base: float
+    norm_epsilon: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Int8Blocks:
+    """A matrix of `rows` outputs; value = (q - 128) * scale of its block."""
+
+    q: npt.NDArray[np.uint8]
+    """(rows, columns)"""
+    scales: npt.NDArray[np.float32]
+    """(rows, columns / 32)"""
+
+    def rows(self, order: npt.NDArray[np.intp]) -> Int8Blocks:
+        return Int8Blocks(q=self.q[order], scales=self.scales[order])
+
+    def dequantized(self) -> npt.NDArray[np.float32]:
+        rows, columns = self.q.shape
+        centred = self.q.reshape(rows, -1, BLOCK).astype(np.float32) - 128.0
+        return (centred * self.scales[:, :, None]).reshape(rows, columns).astype(np.float32)
+
+
+def stacked(parts: list[Int8Blocks]) -> Int8Blocks:
+    """The matrices one below the other, as one matrix with the outputs of all."""
+    return Int8Blocks(
+        q=np.concatenate([part.q for part in parts]),
+        scales=np.concatenate([part.scales for part in parts]),
+    )
+
+
+def quantized(values: npt.NDArray[np.float32]) -> Int8Blocks:
+    """Symmetric 8-bit blocks of a float matrix; the largest value of a block stays exact."""
+    rows, columns = values.shape
+    blocks = values.reshape(rows, columns // BLOCK, BLOCK)
+    scales = np.abs(blocks).max(axis=2) / np.float32(127)
+    divisor = np.where(scales == 0, np.float32(1), scales)
+    q = np.rint(blocks / divisor[:, :, None]) + np.float32(128)
+    return Int8Blocks(q=q.astype(np.uint8).reshape(rows, columns), scales=scales)
+
+
+class GgufModel:
+    """An opened Llama GGUF. Tensors stay on disk until they are asked for.
+
+    Raises UnsupportedModel when the file is no GGUF, of another architecture, or holds a tensor
+    type or a tensor that the graph has no place for.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            reader = gguf.GGUFReader(path)
+        except (ValueError, IndexError, KeyError, TypeError, struct.error) as error:
+            raise UnsupportedModel(f"{path.name!r} is not a readable GGUF file: {error}") from error
+        self._name = path.name
+        self._fields = reader.fields
+        architecture = self.text("general.architecture")
+        if architecture != "llama":
+            raise UnsupportedModel(
+                f"{path.name!r} has the architecture {architecture!r}; only 'llama' is converted. "
+                "Use an ONNX Runtime GenAI folder of that model instead."
+            )
+        scaling = self.optional("llama.rope.scaling.type", "none")
+        if scaling != "none":
+            raise UnsupportedModel(
+                f"{path.name!r} scales its rotary embedding ({scaling!r}), which is not converted."
+            )
+        self._tensors = {tensor.name: tensor for tensor in reader.tensors}
+        self.shape = self._read_shape()
+        self.has_own_head = "output.weight" in self._tensors
+        self._check_tensors()
+
+    def optional(self, key: str, default: Any) -> Any:
+        field = self._fields.get(key)
+        return default if field is None else field.contents()
+
+    def required(self, key: str) -> Any:
+        value = self.optional(key, None)
+        if value is None:
+            raise UnsupportedModel(f"{self._name!r} lacks the metadata key {key!r}.")
+        return value
+
+    def text(self, key: str) -> str:
+        return str(self.required(key))
+
+    def vector(self, name: str) -> npt.NDArray[np.float32]:
+        """A float vector, for example the weight of a norm."""
+        return self._floats(name, slice(None)).reshape(-1)
+
+    def matrix(self, name: str) -> Int8Blocks:
+        """A matrix as 8-bit blocks; Q8_0 is taken over exactly, other types are rounded."""
+        tensor = self._tensors[name]
+        columns, rows = (int(size) for size in tensor.shape)
+        q = np.empty((rows, columns), dtype=np.uint8)
+        scales = np.empty((rows, columns // BLOCK), dtype=np.float32)
+        for start in range(0, rows, _ROWS_AT_ONCE):
+            part = slice(start, min(start + _ROWS_AT_ONCE, rows))
+            if tensor.tensor_type == _Type.Q8_0:
+                blocks = _q8_0_blocks(tensor.data[part])
+            else:
+                blocks = quantized(self._floats(name, part))
+            q[part], scales[part] = blocks.q, blocks.scales
+        return Int8Blocks(q=q, scales=scales)
+
+    def _floats(self, name: str, rows: slice) -> npt.NDArray[np.float32]:
+        tensor = self._tensors[name]
+        return np.asarray(dequantize(tensor.data[rows], tensor.tensor_type), dtype=np.float32)
+
+    def _read_shape(self) -> LlamaShape:
+        hidden = int(self.required("llama.embedding_length"))
+        heads = int(self.required("llama.attention.head_count"))
+        head_size = int(self.optional("llama.attention.key_length", hidden // heads))
+        rotated = int(self.optional("llama.rope.dimension_count", head_size))
+        if rotated != head_size:
+            raise UnsupportedModel(
+                f"{self._name!r} rotates {rotated} of {head_size} values of a head; "
+                "only whole heads are converted."
+            )
+        return LlamaShape(
+            layers=int(self.required("llama.block_count")),
+            hidden=hidden,
+            feed_forward=int(self.required("llama.feed_forward_length")),
+            heads=heads,
+            kv_heads=int(self.optional("llama.attention.head_count_kv", heads)),
+            head_size=head_size,
+            vocabulary=len(self.required("tokenizer.ggml.tokens")),
+            context=int(self.required("llama.context_length")),
+            rope_base=float(self.optional("llama.rope.freq_base", 10_000.0)),
+            norm_epsilon=float(self.required("llama.attention.layer_norm_rms_epsilon")),
+        )
+
+    def _expected_tensors(self) -> dict[str, tuple[int, ...]]:
+        """Name to (columns, rows) of every tensor that the graph has a place for."""
+        shape = self.shape
+        q_width, kv_width = shape.heads * shape.head_size, shape.kv_heads * shape.head_size
+        expected: dict[str, tuple[int, ...]] = {
+            "token_embd.weight": (shape.hidden, shape.vocabulary),
+            "output_norm.weight": (shape.hidden,),
+        }
+        if self.has_own_head:
+            expected["output.weight"] = (shape.hidden, shape.vocabulary)
+        for layer in range(shape.layers):
+            prefix = f"blk.{layer}."
+            expected |= {
+                prefix + "attn_norm.weight": (shape.hidden,),
+                prefix + "attn_q.weight": (shape.hidden, q_width),
+                prefix + "attn_k.weight": (shape.hidden, kv_width),
+                prefix + "attn_v.weight": (shape.hidden, kv_width),
+                prefix + "attn_output.weight": (q_width, shape.hidden),
+                prefix + "ffn_norm.weight": (shape.hidden,),
+                prefix + "ffn_gate.weight": (shape.hidden, shape.feed_forward),
+                prefix + "ffn_up.weight": (shape.hidden, shape.feed_forward),
+                prefix + "ffn_down.weight": (shape.feed_forward, shape.hidden),
+            }
+        return expected
+
+    def _check_tensors(self) -> None:
+        expected = self._expected_tensors()
+        missing = sorted(expected.keys() - self._tensors.keys())
+        unknown = sorted(self._tensors.keys() - expected.keys())
+        if missing:
+            raise UnsupportedModel(f"{self._name!r} lacks {_some(missing)}.")
+        if unknown:
+            raise UnsupportedModel(f"{self._name!r} has tensors with no place: {_some(unknown)}.")
+        for name, size in expected.items():
+            tensor = self._tensors[name]
+            found = tuple(int(length) for length in tensor.shape)
+            if found != size:
+                raise UnsupportedModel(f"{self._name!r}: {name!r} is {found}, expected {size}.")
+            if len(size) == 2 and size[0] % BLOCK:
+                raise UnsupportedModel(
+                    f"{self._name!r}: {name!r} has {size[0]} columns, not a multiple of {BLOCK}."
+                )
+            if tensor.tensor_type.name not in SUPPORTED_TYPES:
+                raise UnsupportedModel(
+                    f"{self._name!r}: {name!r} has the type {tensor.tensor_type.name!r}; "
+                    f"converted are {', '.join(SUPPORTED_TYPES)}."
+                )
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(map(repr, names[:3]))
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"
+
+
+def _q8_0_blocks(data: npt.NDArray[np.uint8]) -> Int8Blocks:
+    rows = data.shape[0]
+    blocks = np.ascontiguousarray(data).reshape(rows, -1, 2 + BLOCK)
+    scales = blocks[:, :, :2].copy().view(np.float16).astype(np.float32)[:, :, 0]
+    signed = blocks[:, :, 2:].view(np.int8).astype(np.int16)
+    return Int8Blocks(q=(signed + 128).astype(np.uint8).reshape(rows, -1), scales=scales)

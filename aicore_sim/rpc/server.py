@@ -1,0 +1,129 @@
+"""A gRPC server on a Unix socket or on loopback, with health and reflection."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import signal
+import socket
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import grpc
+import grpc.aio
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from aicore_sim.device.packages import Identity
+from aicore_sim.rpc.interceptor import BoundaryInterceptor
+
+MAX_MESSAGE_BYTES = 64 * 1024 * 1024
+_LOOPBACK = re.compile(r"(127\.0\.0\.1|localhost|\[::1\]):(\d{1,5})")
+
+
+class AddressError(ValueError):
+    """An address that the daemons do not serve on, or that is taken."""
+
+
+class RunningServer:
+    """A started server and the address that clients use."""
+
+    def __init__(
+        self,
+        server: grpc.aio.Server,
+        checks: health.aio.HealthServicer,
+        address: str,
+        socket_path: Path | None,
+    ) -> None:
+        self._server = server
+        self._health = checks
+        self._socket_path = socket_path
+        self.address = address
+
+    async def stop(self, grace: float = 2.0) -> None:
+        """Refuse new calls, give running ones `grace` seconds, then cancel them. Idempotent."""
+        await self._health.enter_graceful_shutdown()
+        await self._server.stop(grace)
+        if self._socket_path is not None:
+            self._socket_path.unlink(missing_ok=True)
+
+
+async def start_server(
+    *,
+    address: str,
+    resolve: Callable[[str], Identity | None],
+    services: Sequence[str],
+    register: Callable[[grpc.aio.Server], None],
+) -> RunningServer:
+    """Serve `services` (full names), which `register` adds to the server.
+
+    `address` is `unix:/absolute/path` or a loopback address `127.0.0.1:PORT`; port 0 lets the
+    system choose. Raises AddressError for any other address, and for one that is in use.
+    """
+    socket_path = _check(address)
+    server = grpc.aio.server(
+        interceptors=[BoundaryInterceptor(resolve)],
+        options=[
+            # Two servers would otherwise share one port without a word.
+            ("grpc.so_reuseport", 0),
+            ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+            ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+        ],
+    )
+    register(server)
+    checks = health.aio.HealthServicer()
+    health_pb2_grpc.add_HealthServicer_to_server(checks, server)
+    names = (*services, health.SERVICE_NAME)
+    reflection.enable_server_reflection((*names, reflection.SERVICE_NAME), server)
+    try:
+        port = server.add_insecure_port(address)
+        if socket_path is not None:
+            socket_path.chmod(0o600)
+        await server.start()
+    except (RuntimeError, OSError) as error:
+        await server.stop(None)
+        raise AddressError(
+            f"cannot serve on {address!r}: it is in use or not allowed ({error}); "
+            "choose another --address, for example 127.0.0.1:0"
+        ) from None
+    for name in ("", *names):
+        await checks.set(name, health_pb2.HealthCheckResponse.SERVING)
+    bound = address if socket_path else f"{address.rpartition(':')[0]}:{port}"
+    return RunningServer(server, checks, bound, socket_path)
+
+
+def stop_event() -> asyncio.Event:
+    """An event that SIGTERM and SIGINT set. For the main task of a daemon."""
+    event = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, event.set)
+    return event
+
+
+def _check(address: str) -> Path | None:
+    if address.startswith("unix:"):
+        path = Path(address.removeprefix("unix:").removeprefix("//"))
+        if not path.is_absolute():
+            raise AddressError(f"{address!r} needs an absolute path, for example unix:/tmp/a.sock")
+        if path.exists():
+            if _answers(path):
+                raise AddressError(f"cannot serve on {address!r}: another server answers there")
+            path.unlink()  # left by a process that was killed
+        return path
+    found = _LOOPBACK.fullmatch(address)
+    if found is None or int(found[2]) > 65535:
+        raise AddressError(
+            f"{address!r} is not served: use unix:/absolute/path or a loopback address "
+            "such as 127.0.0.1:0"
+        )
+    return None
+
+
+def _answers(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe, contextlib.suppress(OSError):
+        probe.settimeout(1.0)
+        probe.connect(str(path))
+        return True
+    return False

@@ -1,0 +1,384 @@
+from aicore_protos import errors_pb2 as _errors_pb2
+from aicore_protos import types_pb2 as _types_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class DataType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    TYPE_UNIT: _ClassVar[DataType]
+    TYPE_BOOLEAN: _ClassVar[DataType]
+    TYPE_BYTES: _ClassVar[DataType]
+    TYPE_OBJECT: _ClassVar[DataType]
+    TYPE_DOUBLE: _ClassVar[DataType]
+    TYPE_FLOAT: _ClassVar[DataType]
+    TYPE_LONG: _ClassVar[DataType]
+    TYPE_INT: _ClassVar[DataType]
+    TYPE_STRING: _ClassVar[DataType]
+    TYPE_ARRAY: _ClassVar[DataType]
+    TYPE_REFERENCE: _ClassVar[DataType]
+    TYPE_ALL_OF: _ClassVar[DataType]
+    TYPE_PARCELABLE: _ClassVar[DataType]
+    TYPE_ONE_OF: _ClassVar[DataType]
+
+class Scope(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SCOPE_GLOBAL: _ClassVar[Scope]
+    SCOPE_ACTIVITY: _ClassVar[Scope]
+
+class EnabledState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    APP_FUNCTION_STATE_DEFAULT: _ClassVar[EnabledState]
+    APP_FUNCTION_STATE_ENABLED: _ClassVar[EnabledState]
+    APP_FUNCTION_STATE_DISABLED: _ClassVar[EnabledState]
+TYPE_UNIT: DataType
+TYPE_BOOLEAN: DataType
+TYPE_BYTES: DataType
+TYPE_OBJECT: DataType
+TYPE_DOUBLE: DataType
+TYPE_FLOAT: DataType
+TYPE_LONG: DataType
+TYPE_INT: DataType
+TYPE_STRING: DataType
+TYPE_ARRAY: DataType
+TYPE_REFERENCE: DataType
+TYPE_ALL_OF: DataType
+TYPE_PARCELABLE: DataType
+TYPE_ONE_OF: DataType
+SCOPE_GLOBAL: Scope
+SCOPE_ACTIVITY: Scope
+APP_FUNCTION_STATE_DEFAULT: EnabledState
+APP_FUNCTION_STATE_ENABLED: EnabledState
+APP_FUNCTION_STATE_DISABLED: EnabledState
+
+class AppFunctionName(_message.Message):
+    __slots__ = ("package_name", "function_identifier")
+    PACKAGE_NAME_FIELD_NUMBER: _ClassVar[int]
+    FUNCTION_IDENTIFIER_FIELD_NUMBER: _ClassVar[int]
+    package_name: str
+    function_identifier: str
+    def __init__(self, package_name: _Optional[str] = ..., function_identifier: _Optional[str] = ...) -> None: ...
+
+class DataTypeMetadata(_message.Message):
+    __slots__ = ("type", "is_nullable", "description", "item_type", "properties", "required", "object_qualified_name", "data_type_reference", "all_of", "one_of", "enum_values", "patterns", "format")
+    class Property(_message.Message):
+        __slots__ = ("name", "data_type")
+        NAME_FIELD_NUMBER: _ClassVar[int]
+        DATA_TYPE_FIELD_NUMBER: _ClassVar[int]
+        name: str
+        data_type: DataTypeMetadata
+        def __init__(self, name: _Optional[str] = ..., data_type: _Optional[_Union[DataTypeMetadata, _Mapping]] = ...) -> None: ...
+    class StringPattern(_message.Message):
+        __slots__ = ("value", "type")
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        TYPE_FIELD_NUMBER: _ClassVar[int]
+        value: str
+        type: int
+        def __init__(self, value: _Optional[str] = ..., type: _Optional[int] = ...) -> None: ...
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    IS_NULLABLE_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    ITEM_TYPE_FIELD_NUMBER: _ClassVar[int]
+    PROPERTIES_FIELD_NUMBER: _ClassVar[int]
+    REQUIRED_FIELD_NUMBER: _ClassVar[int]
+    OBJECT_QUALIFIED_NAME_FIELD_NUMBER: _ClassVar[int]
+    DATA_TYPE_REFERENCE_FIELD_NUMBER: _ClassVar[int]
+    ALL_OF_FIELD_NUMBER: _ClassVar[int]
+    ONE_OF_FIELD_NUMBER: _ClassVar[int]
+    ENUM_VALUES_FIELD_NUMBER: _ClassVar[int]
+    PATTERNS_FIELD_NUMBER: _ClassVar[int]
+    FORMAT_FIELD_NUMBER: _ClassVar[int]
+    type: DataType
+    is_nullable: bool
+    description: str
+    item_type: DataTypeMetadata
+    properties: _containers.RepeatedCompositeFieldContainer[DataTypeMetadata.Property]
+    required: _containers.RepeatedScalarFieldContainer[str]
+    object_qualified_name: str
+    data_type_reference: str
+    all_of: _containers.RepeatedCompositeFieldContainer[DataTypeMetadata]
+    one_of: _containers.RepeatedCompositeFieldContainer[DataTypeMetadata]
+    enum_values: _containers.RepeatedScalarFieldContainer[str]
+    patterns: _containers.RepeatedCompositeFieldContainer[DataTypeMetadata.StringPattern]
+    format: str
+    def __init__(self, type: _Optional[_Union[DataType, str]] = ..., is_nullable: _Optional[bool] = ..., description: _Optional[str] = ..., item_type: _Optional[_Union[DataTypeMetadata, _Mapping]] = ..., properties: _Optional[_Iterable[_Union[DataTypeMetadata.Property, _Mapping]]] = ..., required: _Optional[_Iterable[str]] = ..., object_qualified_name: _Optional[str] = ..., data_type_reference: _Optional[str] = ..., all_of: _Optional[_Iterable[_Union[DataTypeMetadata, _Mapping]]] = ..., one_of: _Optional[_Iterable[_Union[DataTypeMetadata, _Mapping]]] = ..., enum_values: _Optional[_Iterable[str]] = ..., patterns: _Optional[_Iterable[_Union[DataTypeMetadata.StringPattern, _Mapping]]] = ..., format: _Optional[str] = ...) -> None: ...
+
+class ParameterMetadata(_message.Message):
+    __slots__ = ("name", "is_required", "data_type", "description")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    IS_REQUIRED_FIELD_NUMBER: _ClassVar[int]
+    DATA_TYPE_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    is_required: bool
+    data_type: DataTypeMetadata
+    description: str
+    def __init__(self, name: _Optional[str] = ..., is_required: _Optional[bool] = ..., data_type: _Optional[_Union[DataTypeMetadata, _Mapping]] = ..., description: _Optional[str] = ...) -> None: ...
+
+class ResponseMetadata(_message.Message):
+    __slots__ = ("value_type", "description")
+    VALUE_TYPE_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    value_type: DataTypeMetadata
+    description: str
+    def __init__(self, value_type: _Optional[_Union[DataTypeMetadata, _Mapping]] = ..., description: _Optional[str] = ...) -> None: ...
+
+class SchemaMetadata(_message.Message):
+    __slots__ = ("category", "name", "version")
+    CATEGORY_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    category: str
+    name: str
+    version: int
+    def __init__(self, category: _Optional[str] = ..., name: _Optional[str] = ..., version: _Optional[int] = ...) -> None: ...
+
+class AppFunctionMetadata(_message.Message):
+    __slots__ = ("name", "schema", "parameters", "response", "description", "deprecation_message", "scope", "access_level", "is_compat_enforcement_enabled", "is_enabled_by_default", "components", "instruction")
+    class ComponentsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: DataTypeMetadata
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[DataTypeMetadata, _Mapping]] = ...) -> None: ...
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SCHEMA_FIELD_NUMBER: _ClassVar[int]
+    PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    RESPONSE_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    DEPRECATION_MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    ACCESS_LEVEL_FIELD_NUMBER: _ClassVar[int]
+    IS_COMPAT_ENFORCEMENT_ENABLED_FIELD_NUMBER: _ClassVar[int]
+    IS_ENABLED_BY_DEFAULT_FIELD_NUMBER: _ClassVar[int]
+    COMPONENTS_FIELD_NUMBER: _ClassVar[int]
+    INSTRUCTION_FIELD_NUMBER: _ClassVar[int]
+    name: AppFunctionName
+    schema: SchemaMetadata
+    parameters: _containers.RepeatedCompositeFieldContainer[ParameterMetadata]
+    response: ResponseMetadata
+    description: str
+    deprecation_message: str
+    scope: Scope
+    access_level: int
+    is_compat_enforcement_enabled: bool
+    is_enabled_by_default: bool
+    components: _containers.MessageMap[str, DataTypeMetadata]
+    instruction: str
+    def __init__(self, name: _Optional[_Union[AppFunctionName, _Mapping]] = ..., schema: _Optional[_Union[SchemaMetadata, _Mapping]] = ..., parameters: _Optional[_Iterable[_Union[ParameterMetadata, _Mapping]]] = ..., response: _Optional[_Union[ResponseMetadata, _Mapping]] = ..., description: _Optional[str] = ..., deprecation_message: _Optional[str] = ..., scope: _Optional[_Union[Scope, str]] = ..., access_level: _Optional[int] = ..., is_compat_enforcement_enabled: _Optional[bool] = ..., is_enabled_by_default: _Optional[bool] = ..., components: _Optional[_Mapping[str, DataTypeMetadata]] = ..., instruction: _Optional[str] = ...) -> None: ...
+
+class SearchRequest(_message.Message):
+    __slots__ = ("package_names", "function_names", "schema_category", "schema_name", "min_schema_version", "scopes", "page_size", "page_token", "calling_package")
+    PACKAGE_NAMES_FIELD_NUMBER: _ClassVar[int]
+    FUNCTION_NAMES_FIELD_NUMBER: _ClassVar[int]
+    SCHEMA_CATEGORY_FIELD_NUMBER: _ClassVar[int]
+    SCHEMA_NAME_FIELD_NUMBER: _ClassVar[int]
+    MIN_SCHEMA_VERSION_FIELD_NUMBER: _ClassVar[int]
+    SCOPES_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    CALLING_PACKAGE_FIELD_NUMBER: _ClassVar[int]
+    package_names: _containers.RepeatedScalarFieldContainer[str]
+    function_names: _containers.RepeatedCompositeFieldContainer[AppFunctionName]
+    schema_category: str
+    schema_name: str
+    min_schema_version: int
+    scopes: _containers.RepeatedScalarFieldContainer[Scope]
+    page_size: int
+    page_token: str
+    calling_package: str
+    def __init__(self, package_names: _Optional[_Iterable[str]] = ..., function_names: _Optional[_Iterable[_Union[AppFunctionName, _Mapping]]] = ..., schema_category: _Optional[str] = ..., schema_name: _Optional[str] = ..., min_schema_version: _Optional[int] = ..., scopes: _Optional[_Iterable[_Union[Scope, str]]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., calling_package: _Optional[str] = ...) -> None: ...
+
+class SearchResponse(_message.Message):
+    __slots__ = ("functions", "next_page_token")
+    FUNCTIONS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    functions: _containers.RepeatedCompositeFieldContainer[AppFunctionMetadata]
+    next_page_token: str
+    def __init__(self, functions: _Optional[_Iterable[_Union[AppFunctionMetadata, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class AppFunctionState(_message.Message):
+    __slots__ = ("name", "is_enabled", "activity_ids")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    IS_ENABLED_FIELD_NUMBER: _ClassVar[int]
+    ACTIVITY_IDS_FIELD_NUMBER: _ClassVar[int]
+    name: AppFunctionName
+    is_enabled: bool
+    activity_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[_Union[AppFunctionName, _Mapping]] = ..., is_enabled: _Optional[bool] = ..., activity_ids: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class GetStatesRequest(_message.Message):
+    __slots__ = ("names", "calling_package")
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    CALLING_PACKAGE_FIELD_NUMBER: _ClassVar[int]
+    names: _containers.RepeatedCompositeFieldContainer[AppFunctionName]
+    calling_package: str
+    def __init__(self, names: _Optional[_Iterable[_Union[AppFunctionName, _Mapping]]] = ..., calling_package: _Optional[str] = ...) -> None: ...
+
+class GetStatesResponse(_message.Message):
+    __slots__ = ("states",)
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    states: _containers.RepeatedCompositeFieldContainer[AppFunctionState]
+    def __init__(self, states: _Optional[_Iterable[_Union[AppFunctionState, _Mapping]]] = ...) -> None: ...
+
+class ExecuteRequest(_message.Message):
+    __slots__ = ("name", "parameters", "activity_id", "calling_package", "target_user")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    ACTIVITY_ID_FIELD_NUMBER: _ClassVar[int]
+    CALLING_PACKAGE_FIELD_NUMBER: _ClassVar[int]
+    TARGET_USER_FIELD_NUMBER: _ClassVar[int]
+    name: AppFunctionName
+    parameters: _types_pb2.ObjectValue
+    activity_id: str
+    calling_package: str
+    target_user: int
+    def __init__(self, name: _Optional[_Union[AppFunctionName, _Mapping]] = ..., parameters: _Optional[_Union[_types_pb2.ObjectValue, _Mapping]] = ..., activity_id: _Optional[str] = ..., calling_package: _Optional[str] = ..., target_user: _Optional[int] = ...) -> None: ...
+
+class ExecuteResponse(_message.Message):
+    __slots__ = ("return_value",)
+    RETURN_VALUE_FIELD_NUMBER: _ClassVar[int]
+    return_value: _types_pb2.Value
+    def __init__(self, return_value: _Optional[_Union[_types_pb2.Value, _Mapping]] = ...) -> None: ...
+
+class IsEnabledRequest(_message.Message):
+    __slots__ = ("name", "calling_package")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    CALLING_PACKAGE_FIELD_NUMBER: _ClassVar[int]
+    name: AppFunctionName
+    calling_package: str
+    def __init__(self, name: _Optional[_Union[AppFunctionName, _Mapping]] = ..., calling_package: _Optional[str] = ...) -> None: ...
+
+class IsEnabledResponse(_message.Message):
+    __slots__ = ("is_enabled",)
+    IS_ENABLED_FIELD_NUMBER: _ClassVar[int]
+    is_enabled: bool
+    def __init__(self, is_enabled: _Optional[bool] = ...) -> None: ...
+
+class SetEnabledRequest(_message.Message):
+    __slots__ = ("name", "state", "calling_package")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    CALLING_PACKAGE_FIELD_NUMBER: _ClassVar[int]
+    name: AppFunctionName
+    state: EnabledState
+    calling_package: str
+    def __init__(self, name: _Optional[_Union[AppFunctionName, _Mapping]] = ..., state: _Optional[_Union[EnabledState, str]] = ..., calling_package: _Optional[str] = ...) -> None: ...
+
+class SetEnabledResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ObserveRequest(_message.Message):
+    __slots__ = ("calling_package",)
+    CALLING_PACKAGE_FIELD_NUMBER: _ClassVar[int]
+    calling_package: str
+    def __init__(self, calling_package: _Optional[str] = ...) -> None: ...
+
+class ObserveResponse(_message.Message):
+    __slots__ = ("metadata_changed", "states_changed")
+    class MetadataChanged(_message.Message):
+        __slots__ = ("package_names",)
+        PACKAGE_NAMES_FIELD_NUMBER: _ClassVar[int]
+        package_names: _containers.RepeatedScalarFieldContainer[str]
+        def __init__(self, package_names: _Optional[_Iterable[str]] = ...) -> None: ...
+    class StatesChanged(_message.Message):
+        __slots__ = ("names",)
+        NAMES_FIELD_NUMBER: _ClassVar[int]
+        names: _containers.RepeatedCompositeFieldContainer[AppFunctionName]
+        def __init__(self, names: _Optional[_Iterable[_Union[AppFunctionName, _Mapping]]] = ...) -> None: ...
+    METADATA_CHANGED_FIELD_NUMBER: _ClassVar[int]
+    STATES_CHANGED_FIELD_NUMBER: _ClassVar[int]
+    metadata_changed: ObserveResponse.MetadataChanged
+    states_changed: ObserveResponse.StatesChanged
+    def __init__(self, metadata_changed: _Optional[_Union[ObserveResponse.MetadataChanged, _Mapping]] = ..., states_changed: _Optional[_Union[ObserveResponse.StatesChanged, _Mapping]] = ...) -> None: ...
+
+class ExplainRequest(_message.Message):
+    __slots__ = ("package_name", "function")
+    PACKAGE_NAME_FIELD_NUMBER: _ClassVar[int]
+    FUNCTION_FIELD_NUMBER: _ClassVar[int]
+    package_name: str
+    function: AppFunctionName
+    def __init__(self, package_name: _Optional[str] = ..., function: _Optional[_Union[AppFunctionName, _Mapping]] = ...) -> None: ...
+
+class ExplainResponse(_message.Message):
+    __slots__ = ("discoverable", "discovery_reason", "execute_error_code", "execute_reason")
+    DISCOVERABLE_FIELD_NUMBER: _ClassVar[int]
+    DISCOVERY_REASON_FIELD_NUMBER: _ClassVar[int]
+    EXECUTE_ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
+    EXECUTE_REASON_FIELD_NUMBER: _ClassVar[int]
+    discoverable: bool
+    discovery_reason: str
+    execute_error_code: int
+    execute_reason: str
+    def __init__(self, discoverable: _Optional[bool] = ..., discovery_reason: _Optional[str] = ..., execute_error_code: _Optional[int] = ..., execute_reason: _Optional[str] = ...) -> None: ...
+
+class ProviderMessage(_message.Message):
+    __slots__ = ("register", "result", "unregister")
+    class Register(_message.Message):
+        __slots__ = ("functions", "package_name")
+        FUNCTIONS_FIELD_NUMBER: _ClassVar[int]
+        PACKAGE_NAME_FIELD_NUMBER: _ClassVar[int]
+        functions: _containers.RepeatedCompositeFieldContainer[AppFunctionMetadata]
+        package_name: str
+        def __init__(self, functions: _Optional[_Iterable[_Union[AppFunctionMetadata, _Mapping]]] = ..., package_name: _Optional[str] = ...) -> None: ...
+    class Unregister(_message.Message):
+        __slots__ = ("function_identifiers",)
+        FUNCTION_IDENTIFIERS_FIELD_NUMBER: _ClassVar[int]
+        function_identifiers: _containers.RepeatedScalarFieldContainer[str]
+        def __init__(self, function_identifiers: _Optional[_Iterable[str]] = ...) -> None: ...
+    class CallResult(_message.Message):
+        __slots__ = ("call_id", "return_value", "error")
+        CALL_ID_FIELD_NUMBER: _ClassVar[int]
+        RETURN_VALUE_FIELD_NUMBER: _ClassVar[int]
+        ERROR_FIELD_NUMBER: _ClassVar[int]
+        call_id: int
+        return_value: _types_pb2.Value
+        error: _errors_pb2.AppFunctionError
+        def __init__(self, call_id: _Optional[int] = ..., return_value: _Optional[_Union[_types_pb2.Value, _Mapping]] = ..., error: _Optional[_Union[_errors_pb2.AppFunctionError, _Mapping]] = ...) -> None: ...
+    REGISTER_FIELD_NUMBER: _ClassVar[int]
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    UNREGISTER_FIELD_NUMBER: _ClassVar[int]
+    register: ProviderMessage.Register
+    result: ProviderMessage.CallResult
+    unregister: ProviderMessage.Unregister
+    def __init__(self, register: _Optional[_Union[ProviderMessage.Register, _Mapping]] = ..., result: _Optional[_Union[ProviderMessage.CallResult, _Mapping]] = ..., unregister: _Optional[_Union[ProviderMessage.Unregister, _Mapping]] = ...) -> None: ...
+
+class HostMessage(_message.Message):
+    __slots__ = ("registered", "call", "cancel")
+    class Registered(_message.Message):
+        __slots__ = ("function_identifiers",)
+        FUNCTION_IDENTIFIERS_FIELD_NUMBER: _ClassVar[int]
+        function_identifiers: _containers.RepeatedScalarFieldContainer[str]
+        def __init__(self, function_identifiers: _Optional[_Iterable[str]] = ...) -> None: ...
+    class Call(_message.Message):
+        __slots__ = ("call_id", "function_identifier", "parameters", "activity_id", "calling_package")
+        CALL_ID_FIELD_NUMBER: _ClassVar[int]
+        FUNCTION_IDENTIFIER_FIELD_NUMBER: _ClassVar[int]
+        PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+        ACTIVITY_ID_FIELD_NUMBER: _ClassVar[int]
+        CALLING_PACKAGE_FIELD_NUMBER: _ClassVar[int]
+        call_id: int
+        function_identifier: str
+        parameters: _types_pb2.ObjectValue
+        activity_id: str
+        calling_package: str
+        def __init__(self, call_id: _Optional[int] = ..., function_identifier: _Optional[str] = ..., parameters: _Optional[_Union[_types_pb2.ObjectValue, _Mapping]] = ..., activity_id: _Optional[str] = ..., calling_package: _Optional[str] = ...) -> None: ...
+    class Cancel(_message.Message):
+        __slots__ = ("call_id",)
+        CALL_ID_FIELD_NUMBER: _ClassVar[int]
+        call_id: int
+        def __init__(self, call_id: _Optional[int] = ...) -> None: ...
+    REGISTERED_FIELD_NUMBER: _ClassVar[int]
+    CALL_FIELD_NUMBER: _ClassVar[int]
+    CANCEL_FIELD_NUMBER: _ClassVar[int]
+    registered: HostMessage.Registered
+    call: HostMessage.Call
+    cancel: HostMessage.Cancel
+    def __init__(self, registered: _Optional[_Union[HostMessage.Registered, _Mapping]] = ..., call: _Optional[_Union[HostMessage.Call, _Mapping]] = ..., cancel: _Optional[_Union[HostMessage.Cancel, _Mapping]] = ...) -> None: ...
