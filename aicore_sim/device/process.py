@@ -53,15 +53,17 @@ def die_with_parent(parent_pid: int) -> None:
         os._exit(1)
 
 
-def exit_on_eof(fd: int, stop: int = signal.SIGTERM) -> None:
-    """Send this process `stop` when the other end of the pipe `fd` closes.
+def exit_on_eof(fd: int, *, grace: float = 6.0) -> None:
+    """Stop this process when the other end of the pipe `fd` closes: SIGTERM, then the hard way.
 
     The parent holds the other end and never writes, so it closes only when the parent is gone.
+    `grace` is how many seconds an orderly stop may take.
     """
 
     def watch() -> None:
         while os.read(fd, 1024):
             pass
-        os.kill(os.getpid(), stop)
+        threading.Timer(grace, os._exit, args=(1,)).start()
+        os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, name="parent-watch", daemon=True).start()

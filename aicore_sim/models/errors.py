@@ -18,7 +18,15 @@ class UnsupportedModel(ModelError):
 
 
 PullFailure = Literal[
-    "no_pip", "download", "source", "checksum", "no_space", "conversion", "verification", "busy"
+    "no_pip",  # this Python environment cannot download
+    "download",
+    "source",  # the wheel or the file given is not what it should be
+    "checksum",
+    "no_space",
+    "conversion",
+    "verification",  # the converted model does not generate
+    "cache",  # the cache folder cannot be written
+    "busy",  # another pull holds the cache for too long
 ]
 
 

@@ -183,7 +183,7 @@ class _GraphBuilder:
 
     def _graph_inputs(self) -> list[Any]:
         shape = self._shape
-        cache = ["batch", shape.kv_heads, "past", shape.head_size]
+        cache: list[str | int] = ["batch", shape.kv_heads, "past", shape.head_size]
         inputs = [
             _value("input_ids", TensorProto.INT64, ["batch", "sequence"]),
             _value("attention_mask", TensorProto.INT64, ["batch", "total"]),
@@ -198,7 +198,7 @@ class _GraphBuilder:
     def _graph_outputs(self, last_only: bool) -> list[Any]:
         shape = self._shape
         positions = 1 if last_only else "sequence"
-        cache = ["batch", shape.kv_heads, "total", shape.head_size]
+        cache: list[str | int] = ["batch", shape.kv_heads, "total", shape.head_size]
         outputs = [_value(_LOGITS, TensorProto.FLOAT, ["batch", positions, shape.vocabulary])]
         for layer in range(shape.layers):
             outputs += [

@@ -1,0 +1,105 @@
+"""`exec`: run one command as an app of a device that lives as long as the command."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from aicore_sim.cli import options as shared
+from aicore_sim.cli.control import CommandError, connect
+from aicore_sim.cli.device_commands import is_running
+from aicore_sim.cli.launcher import exit_code, forward_signals, launch
+from aicore_sim.cli.supervisor import DeviceOptions
+from aicore_sim.cli.up import booted
+from aicore_sim.device.home import HOME_VARIABLE, DeviceHome
+
+DEFAULT_PACKAGE = "com.example.app"
+
+
+def exec_(
+    command: Annotated[list[str], typer.Argument(help="The command, after --.")],
+    package: Annotated[
+        str, typer.Option("--as", metavar="PACKAGE", help="The app that the command belongs to.")
+    ] = DEFAULT_PACKAGE,
+    permissions: Annotated[
+        list[str] | None,
+        typer.Option("--permission", help="Grant the app a permission. May be repeated."),
+    ] = None,
+    device: shared.Device = shared.DEVICE_DEFAULT,
+    platform: shared.Platform = shared.PLATFORM_DEFAULT,
+    model: shared.Model = shared.DEFAULT_MODEL,
+    apps: shared.Apps = None,
+    seed: shared.Seed = 0,
+    device_dir: Annotated[
+        Path | None,
+        typer.Option(
+            "--device-dir",
+            help="Use this device directory (default: AICORE_SIM_HOME, else a temporary one). "
+            "When a device runs there, the command runs on it.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Boot a device, run a command as an app of it, stop it, return the command's exit code."""
+    checked = shared.check_apps(apps)
+    granted = tuple(permissions or ())
+    with tempfile.TemporaryDirectory(prefix="aicore-sim-") as temporary:
+        home = _home(device_dir, Path(temporary))
+        facts = home.read_running()
+        if facts is not None and is_running(facts):
+            given = [name for name in ("--device", "--platform", "--model", "--app", "--seed")
+                     if name in sys.argv[: len(sys.argv) - len(command)]]  # fmt: skip
+            if given:
+                raise CommandError(
+                    f"a device runs in {str(home.path)!r} already, so {', '.join(given)} would "
+                    "change nothing; leave it out, or name another --device-dir",
+                    exit_code=2,
+                )
+            code = asyncio.run(_run(facts, home, package, granted, command))
+        else:
+            made = DeviceOptions(
+                home=home,
+                device=device,
+                platform=platform,
+                model=model,
+                seed=seed,
+                apps=checked,
+            )
+            code = asyncio.run(_boot_and_run(made, package, granted, command))
+    raise typer.Exit(code)
+
+
+def _home(device_dir: Path | None, temporary: Path) -> DeviceHome:
+    if device_dir is None and os.environ.get(HOME_VARIABLE):
+        return DeviceHome()
+    return DeviceHome(device_dir or temporary)
+
+
+async def _boot_and_run(
+    options: DeviceOptions, package: str, permissions: tuple[str, ...], command: list[str]
+) -> int:
+    async with booted(options) as (_, facts):
+        if facts["unavailable_reason"]:
+            print(f"aicore-sim: the model cannot be used: {facts['unavailable_reason']}",
+                  file=sys.stderr)  # fmt: skip
+        return await _run(facts, options.home, package, permissions, command)
+
+
+async def _run(
+    facts: dict[str, Any],
+    home: DeviceHome,
+    package: str,
+    permissions: tuple[str, ...],
+    command: list[str],
+) -> int:
+    with connect(facts["aicore"]["address"], home.read_control_token()) as control:
+        await asyncio.to_thread(control.ensure_installed, package, permissions)
+    async with launch(facts, package, command) as process:
+        forward_signals(process)
+        return exit_code(await process.wait())

@@ -1,0 +1,108 @@
+"""Runs a command as an app of the device: own process, own identity."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from aicore_sim.cli.control import connect
+from aicore_sim.device.home import HOME_VARIABLE, DeviceHome
+
+KILL_AFTER = 5.0
+_LAUNCH = Path(__file__).with_name("_launch.py")
+
+
+@asynccontextmanager
+async def launch(
+    facts: dict[str, Any],
+    package_name: str,
+    command: Sequence[str],
+    *,
+    stdout: int | IO[Any] | None = None,
+    stderr: int | IO[Any] | None = None,
+) -> AsyncIterator[Process]:
+    """Start `command` as a process of `package_name` and end it on leaving.
+
+    It gets the device's addresses and a launch token that ends with it. It dies with us, also when
+    we are killed.
+    """
+    read_end, write_end = os.pipe()
+    try:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-I",
+                "-S",
+                str(_LAUNCH),
+                str(os.getpid()),
+                str(read_end),
+                *command,
+                stdout=stdout,
+                stderr=stderr,
+                pass_fds=(read_end,),
+            )
+        finally:
+            os.close(read_end)
+        try:
+            environment = await asyncio.to_thread(_environment, facts, package_name, process.pid)
+            os.write(write_end, json.dumps(environment).encode() + b"\n")
+            yield process
+        finally:
+            await end(process)
+    finally:
+        os.close(write_end)
+
+
+async def end(process: Process) -> None:
+    """SIGTERM, then SIGKILL after five seconds. Idempotent."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        try:
+            await asyncio.wait_for(process.wait(), KILL_AFTER)
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+
+def exit_code(returncode: int) -> int:
+    """What a shell would report: 128 and the signal for a killed process."""
+    return 128 - returncode if returncode < 0 else returncode
+
+
+def forward_signals(process: Process) -> None:
+    """Hand SIGTERM on. Ctrl-C reaches the command through the terminal, so it is only awaited."""
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGINT, lambda: None)
+
+    def terminate() -> None:
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+
+    loop.add_signal_handler(signal.SIGTERM, terminate)
+
+
+def addresses(facts: dict[str, Any]) -> dict[str, str]:
+    """The variables that tell a client where the device is."""
+    return {
+        "AICORE_SIM_ADDRESS": facts["aicore"]["address"],
+        "APPFUNCTIONS_ADDRESS": facts["appfunctions"]["address"],
+        HOME_VARIABLE: facts["device_dir"],
+    }
+
+
+def _environment(facts: dict[str, Any], package_name: str, pid: int) -> dict[str, str]:
+    token = DeviceHome(Path(facts["device_dir"])).read_control_token()
+    with connect(facts["aicore"]["address"], token) as control:
+        launch_token = control.launch_token(package_name, pid)
+    return {**addresses(facts), "AICORE_SIM_TOKEN": launch_token}

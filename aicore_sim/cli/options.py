@@ -1,0 +1,85 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from aicore_sim.cli.control import CommandError
+from aicore_sim.device.home import DeviceHome
+from aicore_sim.device.profile import DEFAULT_PLATFORM, DEFAULT_PROFILE
+
+DEFAULT_MODEL = "smollm2-135m-instruct"
+
+DeviceDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--device-dir",
+        help="Directory of the device's state (default: AICORE_SIM_HOME, else the user's data "
+        "directory).",
+        show_default=False,
+    ),
+]
+Device = Annotated[str, typer.Option(help="Device profile: a name, or the path of a .toml file.")]
+Platform = Annotated[
+    str, typer.Option(help="Platform generation: android-16, android-17.0 or android-17.2.")
+]
+Model = Annotated[
+    str,
+    typer.Option(
+        help="A model of `aicore-sim models list`, the folder of an ONNX Runtime GenAI model, or "
+        "scripted:FILE."
+    ),
+]
+Seed = Annotated[int, typer.Option(help="Seed of everything random in the device.")]
+Apps = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--app",
+        metavar="PACKAGE=MODULE:CLASS",
+        help="Run an AppFunctionService of PACKAGE inside the host. May be repeated.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+DEVICE_DEFAULT = DEFAULT_PROFILE
+PLATFORM_DEFAULT = DEFAULT_PLATFORM
+
+
+def home_of(device_dir: Path | None) -> DeviceHome:
+    return DeviceHome(device_dir)
+
+
+def check_apps(apps: list[str] | None) -> tuple[str, ...]:
+    """Raises CommandError for an --app that is not PACKAGE=MODULE:CLASS."""
+    for app in apps or ():
+        package, equals, target = app.partition("=")
+        if not (package and equals and ":" in target):
+            raise CommandError(
+                f"--app {app!r} is not PACKAGE=MODULE:CLASS, "
+                "for example com.example.shop=shop:OrderTools",
+                exit_code=2,
+            )
+    return tuple(apps or ())
+
+
+def print_rows(title: str, columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    """A table on standard output, as wide as its content where there is no terminal."""
+    table = Table(title=title, title_justify="left")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=200)
+    console.print(table)
+
+
+def print_json(value: Any) -> None:
+    print(json.dumps(value, indent=2))

@@ -1,0 +1,119 @@
+"""`pm`: packages of the device, as on `adb shell pm`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from aicore_protos import device_pb2
+from aicore_sim.cli import options as shared
+from aicore_sim.cli.control import connect_home
+from aicore_sim.device import permissions as known
+
+app = typer.Typer(
+    help="Packages of the device and their permissions.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+_PackageName = Annotated[str, typer.Argument(metavar="PACKAGE")]
+_Permission = Annotated[
+    str, typer.Argument(help="Full or short name, for example EXECUTE_APP_FUNCTIONS.")
+]
+
+
+@app.command()
+def install(
+    package: _PackageName,
+    permissions: Annotated[
+        list[str] | None, typer.Option("--permission", help="May be repeated.")
+    ] = None,
+    cert: Annotated[
+        str, typer.Option(help="SHA-256 of the signing certificate (default: made from the name).")
+    ] = "",
+    allowlist: Annotated[
+        list[str] | None,
+        typer.Option(help="Package whose functions this agent may run, or '*'. May be repeated."),
+    ] = None,
+    device_dir: shared.DeviceDir = None,
+    json_output: shared.Json = False,
+) -> None:
+    """Install a package, or replace the permissions of an installed one."""
+    request = device_pb2.InstallPackageRequest(
+        package_name=package,
+        permissions=permissions or (),
+        signing_digest=cert,
+        allowlist_targets=allowlist or (),
+    )
+    with connect_home(shared.home_of(device_dir)) as control:
+        _show([control.install(request)], json_output)
+
+
+@app.command()
+def uninstall(package: _PackageName, device_dir: shared.DeviceDir = None) -> None:
+    """Remove a package with its tokens and grants."""
+    with connect_home(shared.home_of(device_dir)) as control:
+        control.uninstall(package)
+    print("Success")
+
+
+@app.command()
+def grant(
+    package: _PackageName,
+    permission: _Permission,
+    device_dir: shared.DeviceDir = None,
+    json_output: shared.Json = False,
+) -> None:
+    """Grant a permission."""
+    with connect_home(shared.home_of(device_dir)) as control:
+        _show([control.grant(package, permission)], json_output)
+
+
+@app.command()
+def revoke(
+    package: _PackageName,
+    permission: _Permission,
+    device_dir: shared.DeviceDir = None,
+    json_output: shared.Json = False,
+) -> None:
+    """Revoke a permission."""
+    with connect_home(shared.home_of(device_dir)) as control:
+        _show([control.revoke(package, permission)], json_output)
+
+
+@app.command("list")
+def list_(device_dir: shared.DeviceDir = None, json_output: shared.Json = False) -> None:
+    """List the installed packages."""
+    with connect_home(shared.home_of(device_dir)) as control:
+        _show(list(control.packages()), json_output)
+
+
+def _show(packages: list[device_pb2.Package], json_output: bool) -> None:
+    if json_output:
+        shared.print_json([_facts(package) for package in packages])
+        return
+    shared.print_rows(
+        "Packages",
+        ("package", "uid", "permissions", "may run functions of", "certificate"),
+        [
+            (
+                package.package_name,
+                str(package.uid),
+                "\n".join(name.removeprefix(known.PREFIX) for name in sorted(package.permissions)),
+                ", ".join(sorted(package.allowlist_targets)),
+                package.signing_digest[:16] + "…",
+            )
+            for package in packages
+        ],
+    )
+
+
+def _facts(package: device_pb2.Package) -> dict[str, Any]:
+    return {
+        "package": package.package_name,
+        "uid": package.uid,
+        "permissions": sorted(package.permissions),
+        "signing_digest": package.signing_digest,
+        "allowlist": sorted(package.allowlist_targets),
+    }

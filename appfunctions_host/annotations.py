@@ -1,0 +1,238 @@
+"""The annotations of `androidx.appfunctions`, as decorators.
+
+Source: https://developer.android.com/reference/kotlin/androidx/appfunctions/package-summary
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar, dataclass_transform, overload
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Class = TypeVar("_Class", bound=type[Any])
+_Service = TypeVar("_Service", bound="type[AppFunctionService]")
+
+_DECLARATION = "__app_function_declaration__"
+_ACCESS_LEVEL = "__app_function_access_level__"
+_ENTRY_POINT = "__app_function_entry_point__"
+_SERIALIZABLE = "__app_function_serializable__"
+
+
+class AppFunctionMetadata:
+    """Constants of `androidx.appfunctions.metadata.AppFunctionMetadata`.
+
+    Source: https://developer.android.com/reference/android/app/appfunctions/AppFunctionMetadata
+    """
+
+    ACCESS_LEVEL_SELF: Final = 100
+    """Only the app itself finds and runs the function."""
+    ACCESS_LEVEL_SYSTEM: Final = 200
+    """The app, and holders of EXECUTE_APP_FUNCTIONS_SYSTEM."""
+    ACCESS_LEVEL_ANDROID_TRUSTED: Final = 300
+    """The app, system surfaces, and certified agents. The default."""
+
+
+ACCESS_LEVELS: Final = frozenset({100, 200, 300})
+
+
+class Long:
+    """Marks an `int` as Kotlin's 64-bit Long: `Annotated[int, Long]`. A bare `int` has 32 bits."""
+
+
+class Float:
+    """Marks a `float` as Kotlin's 32-bit Float: `Annotated[float, Float]`."""
+
+
+class AppFunctionService:
+    """Base class of the services whose methods are app functions.
+
+    A provider makes one instance, without arguments, and calls it from several threads at once.
+    """
+
+
+class AppFunctionException(Exception):
+    """A failure that a function reports to its caller with a code of its choice.
+
+    Codes are `AppFunctionException.ERROR_*`, for example 3501 for what the app does not support;
+    any other exception reaches the caller as 3000.
+
+    Source: https://developer.android.com/reference/android/app/appfunctions/AppFunctionException
+    """
+
+    def __init__(
+        self, error_code: int, error_message: str = "", extras: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(error_message)
+        self.error_code = error_code
+        self.error_message = error_message
+        self.extras = extras
+
+
+@dataclass(frozen=True, kw_only=True)
+class Declaration:
+    """What `app_function_declaration` recorded."""
+
+    is_enabled: bool = True
+    is_described_by_kdoc: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccessLevel:
+    """What `app_function_access_level` recorded; the defaults are those without it."""
+
+    level: int = AppFunctionMetadata.ACCESS_LEVEL_ANDROID_TRUSTED
+    is_compat_enforcement_enabled: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntryPoint:
+    """What `app_function_service_entry_point` recorded."""
+
+    service_name: str
+    app_function_xml_file_name: str
+    class_name: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Serializable:
+    """What `app_function_serializable` recorded."""
+
+    is_described_by_kdoc: bool = False
+
+
+@overload
+def app_function_declaration(function: _Function, /) -> _Function: ...
+@overload
+def app_function_declaration(
+    *, is_enabled: bool = True, is_described_by_kdoc: bool = False
+) -> Callable[[_Function], _Function]: ...
+def app_function_declaration(
+    function: Any = None, /, *, is_enabled: bool = True, is_described_by_kdoc: bool = False
+) -> Any:
+    """Declare a method as an app function.
+
+    Args:
+        is_enabled: Whether callers may run it until `set_app_function_enabled` says otherwise.
+        is_described_by_kdoc: Take the descriptions for the model from the docstring.
+
+    Source: https://developer.android.com/reference/kotlin/androidx/appfunctions/AppFunctionDeclaration
+    """
+    made = Declaration(is_enabled=is_enabled, is_described_by_kdoc=is_described_by_kdoc)
+    return _mark(_DECLARATION, made) if function is None else _mark(_DECLARATION, made)(function)
+
+
+def app_function_access_level(
+    *, level: int, is_compat_enforcement_enabled: bool
+) -> Callable[[_Function], _Function]:
+    """Say who may find and run the function; without it, ANDROID_TRUSTED.
+
+    Args:
+        level: One of `AppFunctionMetadata.ACCESS_LEVEL_*`.
+        is_compat_enforcement_enabled: Below Android 17.2 the library checks the caller itself;
+            from 17.2 on the platform does, whatever this says.
+
+    Raises:
+        ValueError: `level` is none of the three.
+
+    Source: https://developer.android.com/reference/kotlin/androidx/appfunctions/AppFunctionAccessLevel
+    """
+    if level not in ACCESS_LEVELS:
+        raise ValueError(
+            f"level={level!r} is no access level; use AppFunctionMetadata.ACCESS_LEVEL_SELF, "
+            "ACCESS_LEVEL_SYSTEM or ACCESS_LEVEL_ANDROID_TRUSTED"
+        )
+    made = AccessLevel(level=level, is_compat_enforcement_enabled=is_compat_enforcement_enabled)
+    return _mark(_ACCESS_LEVEL, made)
+
+
+def app_function_service_entry_point(
+    *, service_name: str, app_function_xml_file_name: str, class_name: str | None = None
+) -> Callable[[_Service], _Service]:
+    """Name the service that serves the annotated class.
+
+    Args:
+        service_name: Name of the generated service class.
+        app_function_xml_file_name: Name of its XML asset, without ".xml".
+        class_name: Class part of the function ids (ours), when it is to differ from
+            `<package>.<Python class>`; for example the Kotlin class of the same app.
+
+    Raises:
+        ValueError: The file name ends in ".xml", or a name is empty.
+
+    Source: https://developer.android.com/reference/kotlin/androidx/appfunctions/AppFunctionServiceEntryPoint
+    """
+    if not service_name:
+        raise ValueError("service_name is empty; give the name of the service class")
+    if not app_function_xml_file_name or app_function_xml_file_name.endswith(".xml"):
+        raise ValueError(
+            f"app_function_xml_file_name={app_function_xml_file_name!r}; give the name without .xml"
+        )
+    if class_name is not None and (not class_name or "#" in class_name):
+        raise ValueError(f"class_name={class_name!r} cannot be the class part of a function id")
+    made = EntryPoint(
+        service_name=service_name,
+        app_function_xml_file_name=app_function_xml_file_name,
+        class_name=class_name,
+    )
+    return _mark(_ENTRY_POINT, made)
+
+
+@overload
+def app_function_serializable(cls: _Class, /) -> _Class: ...
+@overload
+def app_function_serializable(
+    *, is_described_by_kdoc: bool = False
+) -> Callable[[_Class], _Class]: ...
+@dataclass_transform(frozen_default=True)
+def app_function_serializable(cls: Any = None, /, *, is_described_by_kdoc: bool = False) -> Any:
+    """Make a class a frozen dataclass that app functions take and return.
+
+    A class that is a dataclass already keeps its own settings. `is_described_by_kdoc` takes the
+    descriptions from the class's docstring and from the strings below its fields.
+
+    Source: https://developer.android.com/reference/kotlin/androidx/appfunctions/AppFunctionSerializable
+    """
+
+    def mark(target: type[Any]) -> type[Any]:
+        own = "__dataclass_fields__" in vars(target)
+        made = target if own else dataclasses.dataclass(frozen=True)(target)
+        setattr(made, _SERIALIZABLE, Serializable(is_described_by_kdoc=is_described_by_kdoc))
+        return made
+
+    return mark if cls is None else mark(cls)
+
+
+def declaration_of(function: object) -> Declaration | None:
+    found = getattr(function, _DECLARATION, None)
+    return found if isinstance(found, Declaration) else None
+
+
+def access_level_of(function: object) -> AccessLevel | None:
+    found = getattr(function, _ACCESS_LEVEL, None)
+    return found if isinstance(found, AccessLevel) else None
+
+
+def entry_point_of(service: type[Any]) -> EntryPoint | None:
+    found = vars(service).get(_ENTRY_POINT)
+    return found if isinstance(found, EntryPoint) else None
+
+
+def serializable_of(cls: object) -> Serializable | None:
+    """Not inherited: a subclass has fields of its own to declare."""
+    found = vars(cls).get(_SERIALIZABLE) if isinstance(cls, type) else None
+    return found if isinstance(found, Serializable) else None
+
+
+def _mark(name: str, value: object) -> Callable[[Any], Any]:
+    def mark(target: Any) -> Any:
+        if isinstance(target, (staticmethod, classmethod, property)):
+            raise TypeError(
+                f"{type(target).__name__} {getattr(target, '__name__', target)!r} cannot be an app "
+                "function; declare a plain method of an AppFunctionService"
+            )
+        setattr(target, name, value)
+        return target
+
+    return mark

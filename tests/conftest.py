@@ -1,0 +1,51 @@
+"""What every test shares: a clean environment, and the default model for those that need it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+_VARIABLES = (
+    "AICORE_SIM_ADDRESS",
+    "APPFUNCTIONS_ADDRESS",
+    "AICORE_SIM_TOKEN",
+    "AICORE_SIM_HOME",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "grpc_proxy",
+)
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in _VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+@pytest.fixture(scope="session")
+def real_model_dir() -> Iterator[Path]:
+    """The folder of the default model; pulled when it is not in the cache yet."""
+    from aicore_sim.models.catalogue import find_model
+
+    pulled = subprocess.run(
+        [sys.executable, "-m", "aicore_sim", "models", "pull"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+        env=os.environ.copy(),
+    )
+    if pulled.returncode != 0:
+        pytest.fail(
+            "the real-model tests need the default model, and it could not be pulled:\n"
+            f"{pulled.stderr}\n"
+            'To run everything else: pytest -m "not real_model"'
+        )
+    yield find_model("smollm2-135m-instruct")
