@@ -94,7 +94,7 @@ def may_execute_level(
     """
     rule = _level_rule(caller, target_package, level)
     if rule in (Rule.LEVEL_SELF, Rule.LEVEL_SYSTEM, Rule.LEVEL_UNKNOWN):
-        if denied_code == AppFunctionCode.FUNCTION_NOT_FOUND:
+        if denied_code == 1003:
             return Decision(
                 allowed=False, rule=rule, error_code=denied_code, message=NOT_FOUND_TEXT
             )

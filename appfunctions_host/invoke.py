@@ -108,7 +108,7 @@ class _Threads:
             result, failure = None, None
             try:
                 result = context.run(lambda: function(**arguments))
-            except BaseException as error:  # noqa: BLE001 - raised again in the event loop
+            except BaseException as error:  # raised again in the event loop
                 failure = error
             with contextlib.suppress(RuntimeError):  # the loop closed meanwhile
                 loop.call_soon_threadsafe(finish, result, failure)

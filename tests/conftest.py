@@ -49,3 +49,10 @@ def real_model_dir() -> Iterator[Path]:
             'To run everything else: pytest -m "not real_model"'
         )
     yield find_model("smollm2-135m-instruct")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    passed = sum(
+        "real_model" in report.keywords for report in terminalreporter.stats.get("passed", ())
+    )
+    terminalreporter.write_line(f"real-model tests passed: {passed}")

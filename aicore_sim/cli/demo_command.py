@@ -53,7 +53,7 @@ def demo(
             home=DeviceHome(Path(folder)),
             device=shared.DEVICE_DEFAULT,
             platform=shared.PLATFORM_DEFAULT,
-            model=model,
+            model=shared.check_model(model),
             seed=seed,
         )
         wrong = asyncio.run(demo_run.run(made, output))

@@ -66,8 +66,8 @@ def exec_(
             made = DeviceOptions(
                 home=home,
                 device=device,
-                platform=platform,
-                model=model,
+                platform=shared.check_platform(platform),
+                model=shared.check_model(model),
                 seed=seed,
                 apps=checked,
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 from rich.console import Console
@@ -12,7 +12,8 @@ from rich.table import Table
 
 from aicore_sim.cli.control import CommandError
 from aicore_sim.device.home import DeviceHome
-from aicore_sim.device.profile import DEFAULT_PLATFORM, DEFAULT_PROFILE
+from aicore_sim.device.profile import DEFAULT_PLATFORM, DEFAULT_PROFILE, PlatformName
+from aicore_sim.models.catalogue import CATALOGUE
 
 DEFAULT_MODEL = "smollm2-135m-instruct"
 
@@ -66,6 +67,39 @@ def check_apps(apps: list[str] | None) -> tuple[str, ...]:
                 exit_code=2,
             )
     return tuple(apps or ())
+
+
+def check_platform(platform: str) -> PlatformName:
+    """Raises CommandError for a platform that is not simulated."""
+    for known in get_args(PlatformName):
+        if platform == known:
+            found: PlatformName = known
+            return found
+    raise CommandError(
+        f"unknown --platform {platform!r}; use one of {', '.join(get_args(PlatformName))}",
+        exit_code=2,
+    )
+
+
+def check_model(model: str) -> str:
+    """Refuse what names no model at all; one that is not pulled yet is a state of the device.
+
+    Raises CommandError.
+    """
+    names = [known.name for known in CATALOGUE]
+    if model.startswith("scripted:"):
+        path = Path(model.removeprefix("scripted:"))
+        if path.is_file():
+            return f"scripted:{path.absolute()}"
+        raise CommandError(f"--model {model!r}: there is no script at {str(path)!r}", exit_code=2)
+    if model in names:
+        return model
+    if Path(model).is_dir():
+        return str(Path(model).absolute())
+    raise CommandError(
+        f"--model {model!r} is neither a folder, nor scripted:FILE, nor one of {', '.join(names)}",
+        exit_code=2,
+    )
 
 
 def print_rows(title: str, columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:

@@ -21,6 +21,7 @@ from aicore_sim import __version__
 from aicore_sim.cli.control import CommandError, connect, explain
 from aicore_sim.device.home import DeviceHome
 from aicore_sim.device.process import start_time
+from aicore_sim.device.profile import PlatformName
 
 START_TIMEOUT = 60.0
 STOP_TIMEOUT = 5.0
@@ -33,7 +34,7 @@ class DeviceOptions:
 
     home: DeviceHome
     device: str
-    platform: str
+    platform: PlatformName
     model: str
     seed: int
     apps: tuple[str, ...] = ()

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from aicore_sim.cli import options as shared
 from aicore_sim.cli.control import CommandError
@@ -56,8 +55,8 @@ def up(
     made = DeviceOptions(
         home=home,
         device=device,
-        platform=platform,
-        model=model,
+        platform=shared.check_platform(platform),
+        model=shared.check_model(model),
         seed=seed,
         apps=shared.check_apps(apps),
         aicore_address=aicore_address,
@@ -94,9 +93,9 @@ def serve(
             run_daemon(
                 ServeOptions(
                     home=shared.home_of(device_dir),
-                    device=device,
-                    platform=platform,
-                    model=model,
+                    profile=device,
+                    platform=shared.check_platform(platform),
+                    model=shared.check_model(model),
                     seed=seed,
                     address=address,
                     ready_file=ready_file,
@@ -188,11 +187,10 @@ def _print_device(facts: dict[str, Any]) -> None:
         ],
     )
     if facts["unavailable_reason"]:
-        Console(stderr=True, width=200).print(
-            f"The model cannot be used, so its status is UNAVAILABLE: "
+        print(
+            "aicore-sim: the model cannot be used, so its status is UNAVAILABLE: "
             f"{facts['unavailable_reason']}",
-            style="yellow",
-            markup=False,
+            file=sys.stderr,
         )
 
 

@@ -53,7 +53,7 @@ class Dialect(Protocol):
     def call_frame(self, tool_name: str) -> tuple[str, str]:
         """The text between `call_open` and the JSON arguments, and the text after them."""
 
-    def parser(self) -> OutputParser: ...
+    def parser(self, *, only_calls: bool) -> OutputParser: ...
 
 
 class HermesDialect:
@@ -77,8 +77,8 @@ class HermesDialect:
     def call_frame(self, tool_name: str) -> tuple[str, str]:
         return f'\n{{"name": {to_json(tool_name)}, "arguments": ', f"}}\n{self._call_close}"
 
-    def parser(self) -> OutputParser:
-        return CallParser(self.call_open, self._call_close)
+    def parser(self, *, only_calls: bool) -> OutputParser:
+        return CallParser(self.call_open, self._call_close, only_calls=only_calls)
 
     def _content_text(self, content: Content) -> str:
         return "\n".join(self._part_text(part) for part in content.parts)

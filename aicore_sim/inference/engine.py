@@ -6,11 +6,10 @@ https://onnxruntime.ai/docs/genai/api/python.html
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import onnxruntime_genai as og
 
@@ -22,7 +21,6 @@ from aicore_sim.inference.backend import (
     GenerateRequest,
     ModelInfo,
     Sampling,
-    TextDelta,
     Usage,
 )
 from aicore_sim.inference.dialect import Dialect, HermesDialect, OutputParser
@@ -33,7 +31,7 @@ from aicore_sim.inference.tokens import PromptEncoder
 _PREFILL_CHUNK = 128
 """Tokens that go into the model between two looks at `cancelled`."""
 
-logger = logging.getLogger(__name__)
+_Reason = Literal["stop", "max_tokens", "other"]
 
 
 class TokenCounter:
@@ -77,9 +75,7 @@ class Engine:
             self._config = og.Config(str(folder))
             # Left unset, the library may take one thread; more threads than cores are worse.
             session = {"intra_op_num_threads": threads}
-            self._config.overlay(
-                json.dumps({"model": {"decoder": {"session_options": session}}})
-            )
+            self._config.overlay(json.dumps({"model": {"decoder": {"session_options": session}}}))
             self._model = og.Model(self._config)
             self._tokenizer = og.Tokenizer(self._model)
         except RuntimeError as error:
@@ -106,12 +102,12 @@ class Engine:
         self,
         request: GenerateRequest,
         emit: Callable[[Chunk], None],
-        cancelled: Callable[[], bool],
+        cancelled: Callable[[int], bool],
     ) -> Finish:
         """Generates one answer, handing each chunk but the last to `emit` as it comes.
 
-        Looks at `cancelled` between tokens; the Finish of a cancelled answer has the reason
-        `other`. Raises BackendError.
+        Asks `cancelled`, with the tokens decoded so far, before each step; the Finish of a
+        cancelled answer has the reason `other`. Raises BackendError.
         """
         grammar = build_grammar(request, self._dialect)
         prompt = _encode(self._encoder, self._dialect, request)
@@ -119,10 +115,13 @@ class Engine:
         try:
             generator = self._open_generator(request.sampling, grammar, budget)
             for start in range(0, len(prompt), _PREFILL_CHUNK):
-                if cancelled():
+                if cancelled(0):
                     return _finish("other", len(prompt), 0)
                 generator.append_tokens(prompt[start : start + _PREFILL_CHUNK])
-            answer = _Answer(self._tokenizer.create_stream(), self._dialect.parser(), emit)
+            parser = self._dialect.parser(
+                only_calls=request.tool_choice.mode in ("required", "named")
+            )
+            answer = _Answer(self._tokenizer.create_stream(), parser, emit)
             reason = self._decode(generator, len(prompt), budget, answer, cancelled)
         except RuntimeError as error:
             raise _library_error(error) from error
@@ -136,10 +135,10 @@ class Engine:
         prompt_length: int,
         budget: _Budget,
         answer: _Answer,
-        cancelled: Callable[[], bool],
-    ) -> str:
+        cancelled: Callable[[int], bool],
+    ) -> _Reason:
         while answer.tokens < budget.output:
-            if cancelled():
+            if cancelled(answer.tokens):
                 return "other"
             if generator.is_done():
                 return "stop"
@@ -171,9 +170,7 @@ class Engine:
             fast_forward=fast,
         )
 
-    def _open_generator(
-        self, sampling: Sampling, grammar: Grammar | None, budget: _Budget
-    ) -> Any:
+    def _open_generator(self, sampling: Sampling, grammar: Grammar | None, budget: _Budget) -> Any:
         params = og.GeneratorParams(self._model)
         params.set_search_options(max_length=budget.max_length, **self._search(sampling))
         if grammar is not None:
@@ -208,9 +205,7 @@ class Engine:
 class _Answer:
     """Turns tokens into chunks, holding back characters and marks that are not whole yet."""
 
-    def __init__(
-        self, stream: Any, parser: OutputParser, emit: Callable[[Chunk], None]
-    ) -> None:
+    def __init__(self, stream: Any, parser: OutputParser, emit: Callable[[Chunk], None]) -> None:
         self.tokens = 0
         self._stream = stream
         self._parser = parser
@@ -226,7 +221,6 @@ class _Answer:
         self._send(self._parser.finish())
 
     def _send(self, chunks: list[Chunk]) -> None:
-        text = ""
         for chunk in chunks:
             self._emit(chunk)
 
@@ -247,7 +241,7 @@ def _library_error(error: RuntimeError) -> BackendError:
     return BackendError(InferenceErrorCode.UNKNOWN, f"The model failed: {text}")
 
 
-def _finish(reason: Any, input_tokens: int, output_tokens: int) -> Finish:
+def _finish(reason: _Reason, input_tokens: int, output_tokens: int) -> Finish:
     return Finish(
         reason=reason, usage=Usage(input_tokens=input_tokens, output_tokens=output_tokens)
     )

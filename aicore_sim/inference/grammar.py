@@ -16,7 +16,8 @@ from aicore_sim.inference.backend import BackendError, GenerateRequest, Schema, 
 from aicore_sim.inference.dialect import Dialect, to_json
 
 MAX_CALLS = 8
-"""Calls in one answer; a bound, so that a model that repeats itself comes to an end."""
+"""Calls in one answer when the model chooses to call; a bound, so that a model that repeats itself
+comes to an end. A call that the request demands is one call."""
 _MAX_DEPTH = 32
 _MAX_REPEAT = 1000
 _INTEGER_LIMITS = {"": 2**63 - 1, "int64": 2**63 - 1, "int32": 2**31 - 1}
@@ -77,7 +78,8 @@ def build_grammar(request: GenerateRequest, dialect: Dialect) -> Grammar | None:
             builder.lines.append(f"opening[lazy]: /(?s:.*){marked}/")
             opening = "opening"
         more = _quoted(dialect.call_separator + dialect.call_open)
-        starts.append(f"{opening} call ({more} call){{0,{MAX_CALLS - 1}}}")
+        repeats = MAX_CALLS - 1 if request.tool_choice.mode == "auto" else 0
+        starts.append(f"{opening} call" + (f" ({more} call){{0,{repeats}}}" if repeats else ""))
     lark = "\n".join(["start: " + " | ".join(starts), *builder.lines, ""])
     return Grammar(
         lark=lark,
@@ -260,7 +262,9 @@ def _pattern_in_quotes(pattern: str, where: str) -> str:
     try:
         re.compile(pattern)
     except re.error as error:
-        raise _refused(where, f"the pattern {pattern!r} is no regular expression: {error}") from None
+        raise _refused(
+            where, f"the pattern {pattern!r} is no regular expression: {error}"
+        ) from None
     start = "" if pattern.startswith("^") else f"{_CHARACTER}*"
     ends = pattern.endswith("$") and not pattern.endswith("\\$")
     body = pattern.removeprefix("^")

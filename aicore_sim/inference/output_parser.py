@@ -12,12 +12,14 @@ class CallParser:
     """Splits an answer into text deltas and calls written as JSON between two marks.
 
     However the answer is cut, the calls are the same and the text deltas join to the same text.
-    White space next to a call belongs to the notation and is dropped.
+    White space next to a call belongs to the notation and is dropped. With `only_calls` the answer
+    was made to be calls, so the start of a mark at its end is a call that was cut off.
     """
 
-    def __init__(self, call_open: str, call_close: str) -> None:
+    def __init__(self, call_open: str, call_close: str, *, only_calls: bool = False) -> None:
         self._open = call_open
         self._close = call_close
+        self._only_calls = only_calls
         self._held = ""  # text that may yet turn out to be a mark, or white space before one
         self._after_call = False
         self._call: _JsonScanner | None = None
@@ -46,7 +48,7 @@ class CallParser:
             body, mark, rest = written.partition(self._close)
             self._call = None
             if not mark:
-                chunks.append(MalformedCall(text=written.strip(), reason="The call is cut off."))
+                chunks.append(_cut_off(written))
                 return chunks
             # The mark stood inside a JSON string that never ended: what follows it is an answer.
             chunks.append(_read_call(body))
@@ -54,7 +56,9 @@ class CallParser:
             chunks.extend(self.feed(rest))
         held = self._held
         self._held = ""
-        if held and not (self._after_call and not held.strip()):
+        if self._only_calls and held.strip():
+            chunks.append(_cut_off(held))
+        elif held and not (self._after_call and not held.strip()):
             chunks.append(TextDelta(text=held.lstrip() if self._after_call else held))
         return chunks
 
@@ -111,6 +115,10 @@ def _may_be_mark(text: str, mark: str) -> int:
     """How many characters at the end of `text` could be the start of `mark`."""
     longest = min(len(text), len(mark) - 1)
     return next((n for n in range(longest, 0, -1) if mark.startswith(text[-n:])), 0)
+
+
+def _cut_off(text: str) -> MalformedCall:
+    return MalformedCall(text=_printable(text), reason="The call is cut off.")
 
 
 def _read_call(body: str) -> FunctionCall | MalformedCall:

@@ -18,12 +18,14 @@ _THREADS = 2
 
 
 def write_genai_config(model: GgufModel, folder: Path) -> None:
-    """Writes the settings; whoever loads the model overlays the thread count of the machine.
+    """Writes settings for `onnxruntime_genai.Generator`; a loader overlays the thread count.
 
-    Left unset, the runtime may take one thread, which halves the decode speed; more threads than
-    cores cost even more. The cache of `max_length` tokens is allocated up front by each generator,
-    so a loader also lowers it to what a request needs. `chunk_size` bounds the memory of a long
-    prefill.
+    - `intra_op_num_threads`: left unset, the runtime may take one thread, which halves the decode
+      speed; more threads than cores cost even more.
+    - `max_length`: each generator allocates its cache up front, so a loader lowers this to what a
+      request needs.
+    - `chunk_size` bounds the memory of a long prefill. `Engine` refuses it, and needs the graph
+      with all logits: overlay 0 and `model.onnx` to use that class.
     """
     shape = model.shape
     tokens: list[str] = model.required("tokenizer.ggml.tokens")
@@ -44,7 +46,7 @@ def write_genai_config(model: GgufModel, folder: Path) -> None:
                     "session.set_denormal_as_zero": "1",
                     "provider_options": [],
                 },
-                "filename": graph.ALL_LOGITS,
+                "filename": graph.LAST_LOGITS,
                 "head_size": shape.head_size,
                 "hidden_size": shape.hidden,
                 "num_attention_heads": shape.heads,

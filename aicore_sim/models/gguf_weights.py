@@ -24,7 +24,7 @@ BLOCK = 32
 _ROWS_AT_ONCE = 4096  # bounds the float copy of a large matrix to a few megabytes
 
 _Type = gguf.GGMLQuantizationType
-SUPPORTED_TYPES = ("F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q6_K")
+SUPPORTED_TYPES = ("F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,17 +204,17 @@ class GgufModel:
             raise UnsupportedModel(f"{self._name!r} has tensors with no place: {_some(unknown)}.")
         for name, size in expected.items():
             tensor = self._tensors[name]
+            if tensor.tensor_type.name not in SUPPORTED_TYPES:
+                raise UnsupportedModel(
+                    f"{self._name!r}: {name!r} has the type {tensor.tensor_type.name!r}; "
+                    f"converted are {', '.join(SUPPORTED_TYPES)}."
+                )
             found = tuple(int(length) for length in tensor.shape)
             if found != size:
                 raise UnsupportedModel(f"{self._name!r}: {name!r} is {found}, expected {size}.")
             if len(size) == 2 and size[0] % BLOCK:
                 raise UnsupportedModel(
                     f"{self._name!r}: {name!r} has {size[0]} columns, not a multiple of {BLOCK}."
-                )
-            if tensor.tensor_type.name not in SUPPORTED_TYPES:
-                raise UnsupportedModel(
-                    f"{self._name!r}: {name!r} has the type {tensor.tensor_type.name!r}; "
-                    f"converted are {', '.join(SUPPORTED_TYPES)}."
                 )
 
 

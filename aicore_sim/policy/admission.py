@@ -57,7 +57,7 @@ class AdmissionQueue:
         if waiting >= self._places:
             raise aicore_failure(
                 GenAiCode.BUSY,
-                f"{self._running} generations run and {waiting} wait; try again later.",
+                f"{self._running} running and {waiting} waiting fill the queue; try again later.",
             )
         turn = asyncio.get_running_loop().create_future()
         self._waiters.append(turn)

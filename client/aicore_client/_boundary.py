@@ -29,7 +29,9 @@ from aicore_client.errors import (
 from aicore_protos import errors_pb2
 
 _STATUS_DETAILS = "grpc-status-details-bin"
-_START_HINT = "Start the device with `aicore-sim up`, or run the program with `aicore-sim exec -- …`."
+_START_HINT = (
+    "Start the device with `aicore-sim up`, or run the program with `aicore-sim exec -- …`."
+)
 _TOKEN_HINT = (
     "Run the program with `aicore-sim exec --as PACKAGE -- …`, which sets AICORE_SIM_TOKEN; "
     "`aicore-sim pm install PACKAGE` issues a new token."

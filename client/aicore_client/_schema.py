@@ -118,9 +118,7 @@ class _Mapper:
         for schema in map(self.schema, data.all_of):
             properties.update(schema.properties)
             required.update(dict.fromkeys(schema.required))
-        return self._of(
-            data, FunctionType.OBJECT, properties=properties, required=tuple(required)
-        )
+        return self._of(data, FunctionType.OBJECT, properties=properties, required=tuple(required))
 
     def _int_enum(self, data: AppFunctionDataTypeMetadata) -> FunctionSchema:
         """A schema's enum is for strings, so the bounds and the text carry the values."""

@@ -85,9 +85,7 @@ def _fill(value: types_pb2.Value, obj: object, depth: int) -> None:
             raise TypeError(f"a value of type {type(obj).__name__} cannot cross processes")
 
 
-def _fill_object(
-    message: types_pb2.ObjectValue, fields: Mapping[str, object], depth: int
-) -> None:
+def _fill_object(message: types_pb2.ObjectValue, fields: Mapping[str, object], depth: int) -> None:
     for name, item in fields.items():
         if not isinstance(name, str):
             raise TypeError(f"the name of a field must be a string, not {name!r}")

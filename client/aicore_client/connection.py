@@ -23,9 +23,9 @@ _CHANNEL_OPTIONS = (
     ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
     # A daemon that was restarted is found again at once, and one that accepts without answering
     # is given up after a second: gRPC's defaults are up to two minutes and twenty seconds.
-    ("grpc.initial_reconnect_backoff_ms", 50),
+    ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 1000),
-    ("grpc.max_reconnect_backoff_ms", 250),
+    ("grpc.max_reconnect_backoff_ms", 100),
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.enable_http_proxy", 0),
 )

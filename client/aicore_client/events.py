@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 
 class AgentEvent:
@@ -17,9 +17,9 @@ class AgentEvent:
     """
 
     if TYPE_CHECKING:
-        TextMessage = _TextMessage
-        FunctionCall = _FunctionCall
-        FunctionResponse = _FunctionResponse
+        TextMessage: TypeAlias = "_TextMessage"
+        FunctionCall: TypeAlias = "_FunctionCall"
+        FunctionResponse: TypeAlias = "_FunctionResponse"
 
 
 @dataclass(frozen=True)

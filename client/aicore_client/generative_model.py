@@ -5,15 +5,155 @@ https://developers.google.com/android/reference/com/google/mlkit/genai/prompt/Ge
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
-from enum import IntEnum
-from typing import Any, Literal
+from typing import Any, final
 
 from aicore_client._boundary import Service, stream, unary
-from aicore_client._wire import model_selection, request_to_wire, response_from_wire
+from aicore_client._wire import request_to_wire, response_from_wire, selection_to_wire
 from aicore_client.connection import DeviceConnection, default_connection
-from aicore_client.content import Content, FunctionCall, TextPart
-from aicore_client.schema import FunctionDeclaration
+from aicore_client.content import Content, TextPart
+from aicore_client.errors import GenAiException
+from aicore_client.prompt import (
+    Candidate,
+    CountTokensResponse,
+    FeatureStatus,
+    FinishReason,
+    GenerateContentRequest,
+    GenerateContentResponse,
+    GenerationConfig,
+)
 from aicore_protos import aicore_pb2
+
+
+class GenerativeModel:
+    """A client of one model of the device; get it from :meth:`Generation.get_client`.
+
+    Every call raises GenAiException: 601 when AICore cannot be reached, otherwise what AICore
+    says. Nothing is opened before the first call.
+    """
+
+    def __init__(
+        self,
+        config: GenerationConfig | None = None,
+        *,
+        connection: DeviceConnection | None = None,
+    ) -> None:
+        self._config = (config or GenerationConfig()).model_config
+        self._given_connection = connection
+        self._closed = False
+
+    async def check_status(self) -> int:
+        """A :class:`FeatureStatus`, or the bare number where this version knows no name."""
+        request = aicore_pb2.CheckStatusRequest(model=selection_to_wire(self._config))
+        status = int((await self._call("CheckStatus", request)).status)
+        return FeatureStatus(status) if status in tuple(FeatureStatus) else status
+
+    async def get_base_model_name(self) -> str:
+        """For example `nano-v3`."""
+        return str((await self._model_info()).base_model_name)
+
+    async def get_token_limit(self) -> int:
+        """Input and output together, in tokens."""
+        return int((await self._model_info()).token_limit)
+
+    async def count_tokens(self, request: str | GenerateContentRequest) -> CountTokensResponse:
+        """Tokens of the input alone."""
+        message = aicore_pb2.CountTokensRequest(
+            request=request_to_wire(_as_request(request), self._config)
+        )
+        response = await self._call("CountTokens", message)
+        return CountTokensResponse(total_tokens=response.total_tokens)
+
+    async def generate_content(
+        self, request: str | GenerateContentRequest
+    ) -> GenerateContentResponse:
+        """One whole answer."""
+        parts: list[GenerateContentResponse] = []
+        async with aclosing(self.generate_content_stream(request)) as chunks:
+            async for chunk in chunks:
+                parts.append(chunk)  # noqa: PERF401 - the stream must be closed by aclosing
+        candidates = [candidate for part in parts for candidate in part.candidates]
+        thoughts = "".join(item.text for part in parts for item in part.thought_process)
+        return GenerateContentResponse(
+            candidates=(_joined(candidates),),
+            thought_process=(Candidate(text=thoughts),) if thoughts else (),
+            usage=next((part.usage for part in reversed(parts) if part.usage), None),
+        )
+
+    async def generate_content_stream(
+        self, request: str | GenerateContentRequest
+    ) -> AsyncGenerator[GenerateContentResponse]:
+        """Chunks of an answer, each with what is new; the last has a finish reason.
+
+        Closing the generator, or leaving the loop over it, stops the model.
+        """
+        message = request_to_wire(_as_request(request), self._config)
+        connection = self._connection
+        call = connection.aicore().GenerateContent(
+            message, metadata=connection.metadata, timeout=connection.long_call_timeout
+        )
+        finished = False
+        async with aclosing(stream(call, Service.AICORE)) as chunks:
+            async for chunk in chunks:
+                finished = finished or chunk.HasField("finish")
+                yield response_from_wire(chunk)
+        if not finished:
+            raise GenAiException(
+                "AICore ended the stream without a finish reason; the text so far is incomplete.",
+                GenAiException.ErrorCode.UNKNOWN,
+            )
+
+    def close(self) -> None:
+        """Releases the client. Idempotent; the connection stays open for others."""
+        self._closed = True
+
+    @property
+    def _connection(self) -> DeviceConnection:
+        if self._closed:
+            raise RuntimeError("this GenerativeModel is closed")
+        return self._given_connection or default_connection()
+
+    async def _model_info(self) -> Any:
+        request = aicore_pb2.GetModelInfoRequest(model=selection_to_wire(self._config))
+        return await self._call("GetModelInfo", request)
+
+    async def _call(self, method: str, request: Any) -> Any:
+        connection = self._connection
+        call = getattr(connection.aicore(), method)(
+            request, metadata=connection.metadata, timeout=connection.call_timeout
+        )
+        return await unary(call, Service.AICORE)
+
+
+@final
+class Generation:
+    """https://developers.google.com/android/reference/com/google/mlkit/genai/prompt/Generation"""
+
+    @staticmethod
+    def get_client(
+        generation_config: GenerationConfig | None = None,
+        *,
+        connection: DeviceConnection | None = None,
+    ) -> GenerativeModel:
+        return GenerativeModel(generation_config, connection=connection)
+
+
+def _as_request(request: str | GenerateContentRequest) -> GenerateContentRequest:
+    if isinstance(request, GenerateContentRequest):
+        return request
+    return GenerateContentRequest(contents=[Content([TextPart(request)])])
+
+
+def _joined(candidates: list[Candidate]) -> Candidate:
+    reasons: list[FinishReason] = [
+        item.finish_reason for item in candidates if item.finish_reason is not None
+    ]
+    return Candidate(
+        text="".join(item.text for item in candidates),
+        finish_reason=reasons[-1] if reasons else None,
+        function_calls=tuple(call for item in candidates for call in item.function_calls),
+        malformed_function_calls=tuple(
+            call for item in candidates for call in item.malformed_function_calls
+        ),
+    )

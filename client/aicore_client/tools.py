@@ -109,16 +109,32 @@ class AppFunctionAgentTools:
         Raises ValueError for an id that names nothing or more than one function, and
         AppFunctionException when the host cannot be reached.
         """
-        manager = AppFunctionManager(connection)
-        functions = await _own_functions(manager, connection)
-        if enabled_app_function_ids is not None:
-            ids = enabled_app_function_ids
-            functions = _select(functions, [ids] if isinstance(ids, str) else list(ids))
-        names = _tool_names([function.name.function_identifier for function in functions])
-        return [
-            _AppFunctionTool(function, name, manager)
-            for function, name in zip(functions, names, strict=True)
-        ]
+        if isinstance(enabled_app_function_ids, str):
+            enabled_app_function_ids = [enabled_app_function_ids]
+        return await discover_tools(enabled_app_function_ids, connection)
+
+
+async def discover_tools(
+    ids: Iterable[str] | None,
+    connection: DeviceConnection | None,
+    *,
+    besides: Sequence[AgentTool] = (),
+) -> list[AgentTool]:
+    """As `discover`, without the functions that `besides` wraps already, and with other names."""
+    manager = AppFunctionManager(connection)
+    functions = await _own_functions(manager, connection)
+    if ids is not None:
+        functions = _select(functions, list(ids))
+    wrapped = {_root(tool).function_identifier for tool in besides}
+    functions = [item for item in functions if item.name.function_identifier not in wrapped]
+    names = _tool_names(
+        [function.name.function_identifier for function in functions],
+        taken=[tool.name for tool in besides],
+    )
+    return [
+        _AppFunctionTool(function, name, manager)
+        for function, name in zip(functions, names, strict=True)
+    ]
 
 
 def require_app_function_root(tool: AgentTool) -> None:
@@ -126,10 +142,6 @@ def require_app_function_root(tool: AgentTool) -> None:
     if not isinstance(tool, AgentTool):
         raise TypeError(f"a tool must be an AgentTool, not {tool!r}")
     _root(tool)
-
-
-def function_identifier_of(tool: AgentTool) -> str:
-    return _root(tool).function_identifier
 
 
 def declaration_of(tool: AgentTool) -> FunctionDeclaration:
@@ -144,14 +156,6 @@ def as_response(value: object) -> dict[str, object]:
     if value is None:
         return {}
     return dict(value) if isinstance(value, Mapping) else {"result": value}
-
-
-def with_other_name(tool: AgentTool, taken: frozenset[str]) -> AgentTool:
-    """The AppFunction under its class's name, when its own is taken."""
-    if tool.name not in taken or not isinstance(tool, _AppFunctionTool):
-        return tool
-    tool._name = _qualified(tool.function_identifier)
-    return tool
 
 
 def _root(tool: AgentTool) -> _AppFunctionTool:
@@ -215,10 +219,10 @@ def _unknown_id(wanted: str, known: list[str]) -> str:
     return f"there is no AppFunction {wanted!r} in the app's package; {hint}"
 
 
-def _tool_names(identifiers: Sequence[str]) -> list[str]:
-    bare = Counter(map(_bare, identifiers))
+def _tool_names(identifiers: Sequence[str], *, taken: Sequence[str]) -> list[str]:
+    bare = Counter([*map(_bare, identifiers), *taken])
     names = [_bare(full) if bare[_bare(full)] == 1 else _qualified(full) for full in identifiers]
-    uses = Counter(names)
+    uses = Counter([*names, *taken])
     return [
         name if uses[name] == 1 else re.sub(r"\W", "_", full)
         for name, full in zip(names, identifiers, strict=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +45,8 @@ def write_gguf(
     own_head: bool = False,
     architecture: str = "llama",
     split_rule: str = "smollm",
-    tensors: dict[str, npt.NDArray[np.float32] | None] | None = None,
-    metadata: dict[str, str | int] | None = None,
+    tensors: Mapping[str, npt.NDArray[np.float32] | None] | None = None,
+    metadata: Mapping[str, str | int] | None = None,
 ) -> Path:
     """Writes a model with fixed random weights; `tensors` replaces, adds or (None) drops some."""
     writer = gguf.GGUFWriter(path, architecture)
@@ -129,10 +130,11 @@ def _weights(tokens: int, own_head: bool) -> dict[str, npt.NDArray[np.float32]]:
 
     def matrix(rows: int, columns: int) -> npt.NDArray[np.float32]:
         # Large enough for sharp attention: a wrong rotation then shows in the output.
-        return (random.standard_normal((rows, columns)) * 2 / columns**0.5).astype(np.float32)
+        values = random.standard_normal((rows, columns)) * 2 / columns**0.5
+        return np.asarray(values, dtype=np.float32)
 
     def norm() -> npt.NDArray[np.float32]:
-        return random.uniform(0.5, 1.5, HIDDEN).astype(np.float32)
+        return np.asarray(random.uniform(0.5, 1.5, HIDDEN), dtype=np.float32)
 
     weights = {"token_embd.weight": matrix(tokens, HIDDEN), "output_norm.weight": norm()}
     if own_head:

@@ -30,7 +30,8 @@ def test_every_step_gives_the_logits_of_the_reference(tmp_path: Path) -> None:
     for matrices, embedding, own_head in (
         ("Q4_1", "Q8_0", False),
         ("Q4_0", "F16", True),
-        ("F32", "F32", False),
+        ("F32", "BF16", False),
+        ("Q5_0", "Q5_1", False),
     ):
         source = write_gguf(
             tmp_path / f"{matrices}.gguf",
@@ -51,7 +52,7 @@ def test_a_whole_prompt_gives_the_same_logits_in_both_graphs(
 ) -> None:
     folder = _converted(tiny_gguf, tmp_path / "model")
     expected = ReferenceLlama(tiny_gguf).logits(TOKENS)
-    whole = _generator(folder)
+    whole = _generator(folder, graph.ALL_LOGITS)
     last_only = _generator(folder, graph.LAST_LOGITS)
 
     whole.append_tokens(TOKENS)
@@ -135,6 +136,7 @@ def test_the_configuration_names_the_ends_of_a_turn_and_bounds_memory(
 
     config = json.loads((folder / "genai_config.json").read_text())
 
+    assert config["model"]["decoder"]["filename"] == graph.LAST_LOGITS
     assert config["model"]["eos_token_id"] == [2, 0]
     assert config["model"]["context_length"] == synthetic.CONTEXT
     assert config["search"]["max_length"] == synthetic.CONTEXT
@@ -213,7 +215,7 @@ def _converted(
 
 
 def _generator(
-    folder: Path, file: str = graph.ALL_LOGITS, search: dict[str, int] | None = None
+    folder: Path, file: str = graph.LAST_LOGITS, search: dict[str, int] | None = None
 ) -> Any:
     config = og.Config(str(folder))
     overlay = {"model": {"decoder": {"filename": file}}, "search": search or {}}

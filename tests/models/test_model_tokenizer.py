@@ -97,7 +97,7 @@ def _encoded(runtime: Any, text: str) -> list[int]:
 
 
 def _digit_heavy(count: int) -> list[str]:
-    source = random.Random(8492)  # noqa: S311 - fixed test data
+    source = random.Random(8492)
     alphabet = " \n\t0123456789-/.,:#abcXYZ'éß漢字कПр🙂²½٣Ⅳ１\u00a0\u3000"
     return [
         "".join(source.choice(alphabet) for _ in range(source.randint(1, 30))) for _ in range(count)

@@ -35,7 +35,11 @@ async def visit(service: str) -> dict[str, dict[str, object]]:
         code = 0
         try:
             await manager.execute_app_function(
-                ExecuteAppFunctionRequest(SHOP, function_id, arguments)
+                ExecuteAppFunctionRequest(
+                    target_package_name=SHOP,
+                    function_identifier=function_id,
+                    parameters=arguments,
+                )
             )
         except AppFunctionException as error:
             code = error.error_code

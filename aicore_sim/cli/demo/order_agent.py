@@ -24,7 +24,7 @@ async def ask(question: str) -> int:
         .add_app_function_ids("fetch_order_details")
         .build()
     )
-    async with AgentRunner(agent, temperature=0.0, tool_choice="required") as runner:
+    with AgentRunner(agent, temperature=0.0, tool_choice="required") as runner:
         session = runner.get_or_create_session("demo")
         try:
             async for event in session.run_async(Content.builder().text(question).build()):

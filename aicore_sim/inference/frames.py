@@ -1,0 +1,157 @@
+"""What the daemon and the inference worker say to each other, and how it is put into bytes.
+
+A frame is four bytes of length (big-endian) and that many bytes of JSON.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, BinaryIO, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from aicore_sim.inference.backend import Chunk, GenerateRequest, ModelInfo
+
+HEADER = 4
+MAX_FRAME = 16 * 1024 * 1024
+WINDOW = 64
+"""Chunks of one stream that may be under way; the worker waits when nobody takes them."""
+
+
+class FrameError(Exception):
+    """The other side sent bytes that are no frame."""
+
+
+class _Frame(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Load(_Frame):
+    """The first command of a worker."""
+
+    op: Literal["load"] = "load"
+    model_dir: str
+    threads: int
+    token_limit: int | None
+    name: str | None
+
+
+class Generate(_Frame):
+    op: Literal["generate"] = "generate"
+    id: int
+    request: GenerateRequest
+
+
+class Count(_Frame):
+    op: Literal["count"] = "count"
+    id: int
+    request: GenerateRequest
+
+
+class Cancel(_Frame):
+    """End the generation `id`; it still answers with one `Ended`."""
+
+    op: Literal["cancel"] = "cancel"
+    id: int
+
+
+class Taken(_Frame):
+    """`count` more chunks of the generation `id` have been taken by its consumer."""
+
+    op: Literal["taken"] = "taken"
+    id: int
+    count: int
+
+
+class Shutdown(_Frame):
+    op: Literal["shutdown"] = "shutdown"
+
+
+class Loaded(_Frame):
+    event: Literal["loaded"] = "loaded"
+    info: ModelInfo
+
+
+class LoadFailed(_Frame):
+    event: Literal["load_failed"] = "load_failed"
+    reason: str
+
+
+class Produced(_Frame):
+    event: Literal["produced"] = "produced"
+    id: int
+    chunk: Chunk
+
+
+class Counted(_Frame):
+    event: Literal["counted"] = "counted"
+    id: int
+    tokens: int
+
+
+class Failed(_Frame):
+    """The answer to a command that raised BackendError. Nothing follows for its id."""
+
+    event: Literal["failed"] = "failed"
+    id: int
+    error_code: int
+    message: str
+
+
+class Ended(_Frame):
+    """A cancelled generation is over. Nothing follows for its id."""
+
+    event: Literal["ended"] = "ended"
+    id: int
+    output_tokens: int
+    tokens_after_cancel: int
+    """Tokens decoded after the command to cancel had been read."""
+
+
+Command = Annotated[Load | Generate | Count | Cancel | Taken | Shutdown, Field(discriminator="op")]
+Event = Annotated[
+    Loaded | LoadFailed | Produced | Counted | Failed | Ended, Field(discriminator="event")
+]
+_COMMANDS: TypeAdapter[Command] = TypeAdapter(Command)
+_EVENTS: TypeAdapter[Event] = TypeAdapter(Event)
+
+
+def encode(frame: BaseModel) -> bytes:
+    """Raises FrameError when the frame is over MAX_FRAME."""
+    body = frame.model_dump_json().encode()
+    if len(body) > MAX_FRAME:
+        raise FrameError(f"A frame of {len(body)} bytes is over {MAX_FRAME}.")
+    return len(body).to_bytes(HEADER, "big") + body
+
+
+def body_length(header: bytes) -> int:
+    """Raises FrameError for a length that no frame has."""
+    length = int.from_bytes(header, "big")
+    if not 0 < length <= MAX_FRAME:
+        raise FrameError(f"The header {header!r} starts no frame.")
+    return length
+
+
+def parse_command(body: bytes) -> Command:
+    """Raises FrameError."""
+    try:
+        return _COMMANDS.validate_json(body)
+    except ValueError as error:
+        raise FrameError(f"The frame is no command: {error}") from error
+
+
+def parse_event(body: bytes) -> Event:
+    """Raises FrameError."""
+    try:
+        return _EVENTS.validate_json(body)
+    except ValueError as error:
+        raise FrameError(f"The frame is no event: {error}") from error
+
+
+def read_command(stream: BinaryIO) -> Command | None:
+    """The next command of a buffered stream, or None at its end. Raises FrameError."""
+    header = stream.read(HEADER)
+    if len(header) < HEADER:
+        return None
+    length = body_length(header)
+    body = stream.read(length)
+    return parse_command(body) if len(body) == length else None

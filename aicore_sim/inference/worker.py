@@ -1,0 +1,197 @@
+"""The process that runs a model for the daemon: `python -m aicore_sim.inference.worker PARENT`.
+
+The engine loads and runs on the main thread. A second thread reads the commands, so that
+cancelling and counting work while a generation runs, and ends the process when the daemon's end
+of the pipe closes.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import sys
+import threading
+from pathlib import Path
+from typing import BinaryIO, assert_never
+
+from aicore_sim.device.process import die_with_parent
+from aicore_sim.inference import frames
+from aicore_sim.inference._codes import InferenceErrorCode
+from aicore_sim.inference.backend import BackendError, Chunk
+from aicore_sim.inference.engine import Engine, TokenCounter
+from aicore_sim.inference.model_folder import ModelFolderError
+
+logger = logging.getLogger(__name__)
+
+
+class _Outbox:
+    """Writes whole frames, from either thread."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._lock = threading.Lock()
+
+    def send(self, event: frames.Event) -> None:
+        data = frames.encode(event)
+        with self._lock:
+            self._stream.write(data)
+            self._stream.flush()
+
+
+class _Job:
+    """One generation, as both threads see it."""
+
+    def __init__(self, command: frames.Generate) -> None:
+        self.command = command
+        self.tokens = 0
+        self.tokens_at_cancel: int | None = None
+        self._room = frames.WINDOW
+        self._changed = threading.Condition()
+
+    @property
+    def cancelled(self) -> bool:
+        return self.tokens_at_cancel is not None
+
+    def cancel(self) -> None:
+        with self._changed:
+            if self.tokens_at_cancel is None:
+                self.tokens_at_cancel = self.tokens
+            self._changed.notify_all()
+
+    def taken(self, count: int) -> None:
+        with self._changed:
+            self._room += count
+            self._changed.notify_all()
+
+    def wait_for_room(self) -> bool:
+        """Waits until a chunk may be sent; False when the job was cancelled instead."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._room > 0 or self.cancelled)
+            self._room -= 1
+            return not self.cancelled
+
+
+class _Worker:
+    def __init__(self, commands: BinaryIO, outbox: _Outbox) -> None:
+        self._commands = commands
+        self._outbox = outbox
+        self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._jobs: dict[int, _Job] = {}
+        self._jobs_lock = threading.Lock()
+        self._counter: TokenCounter | None = None
+
+    def run(self) -> None:
+        load = frames.read_command(self._commands)
+        if not isinstance(load, frames.Load):
+            return
+        try:
+            engine = Engine(
+                Path(load.model_dir),
+                threads=load.threads,
+                token_limit=load.token_limit,
+                name=load.name,
+            )
+            self._counter = engine.token_counter()
+        except ModelFolderError as error:
+            self._outbox.send(frames.LoadFailed(reason=str(error)))
+            return
+        threading.Thread(target=self._read_commands, name="commands", daemon=True).start()
+        self._outbox.send(frames.Loaded(info=engine.info))
+        while (job := self._queue.get()) is not None:
+            self._generate(engine, job)
+
+    def _generate(self, engine: Engine, job: _Job) -> None:
+        def emit(chunk: Chunk) -> None:
+            if job.wait_for_room():
+                self._outbox.send(frames.Produced(id=job.command.id, chunk=chunk))
+
+        def cancelled(tokens: int) -> bool:
+            job.tokens = tokens
+            return job.cancelled
+
+        job_id = job.command.id
+        answer: frames.Event
+        try:
+            finish = engine.generate(job.command.request, emit, cancelled)
+            answer = frames.Produced(id=job_id, chunk=finish)
+            job.tokens = finish.usage.output_tokens
+        except BackendError as error:
+            answer = _failed(job_id, error)
+        except Exception as error:
+            logger.exception("generation %d failed", job_id)
+            answer = _failed(job_id, BackendError(InferenceErrorCode.UNKNOWN, repr(error)))
+        with self._jobs_lock:
+            del self._jobs[job_id]
+        if job.tokens_at_cancel is not None:
+            answer = frames.Ended(
+                id=job_id,
+                output_tokens=job.tokens,
+                tokens_after_cancel=job.tokens - job.tokens_at_cancel,
+            )
+        self._outbox.send(answer)
+
+    def _read_commands(self) -> None:
+        """Whatever ends this loop ends the process, busy or not."""
+        try:
+            while (command := frames.read_command(self._commands)) is not None:
+                if isinstance(command, frames.Shutdown):
+                    break
+                self._obey(command)
+        except Exception:
+            logger.exception("a command could not be read")
+            os._exit(1)
+        os._exit(0)
+
+    def _obey(self, command: frames.Command) -> None:
+        if isinstance(command, frames.Generate):
+            job = _Job(command)
+            with self._jobs_lock:
+                self._jobs[command.id] = job
+            self._queue.put(job)
+        elif isinstance(command, frames.Count):
+            self._count(command)
+        elif isinstance(command, frames.Cancel):
+            if job_found := self._job(command.id):
+                job_found.cancel()
+        elif isinstance(command, frames.Taken):
+            if job_found := self._job(command.id):
+                job_found.taken(command.count)
+        elif isinstance(command, frames.Load | frames.Shutdown):
+            raise frames.FrameError(f"The command {command.op!r} has no place here.")
+        else:
+            assert_never(command)
+
+    def _job(self, job_id: int) -> _Job | None:
+        with self._jobs_lock:
+            return self._jobs.get(job_id)
+
+    def _count(self, command: frames.Count) -> None:
+        assert self._counter is not None, "commands are read after loading"
+        try:
+            tokens = self._counter.count(command.request)
+        except BackendError as error:
+            self._outbox.send(_failed(command.id, error))
+        else:
+            self._outbox.send(frames.Counted(id=command.id, tokens=tokens))
+
+
+def _failed(job_id: int, error: BackendError) -> frames.Failed:
+    return frames.Failed(id=job_id, error_code=error.error_code, message=error.message)
+
+
+def main() -> None:
+    """Takes the process's stdin and stdout for frames and leaves harmless ones in their place."""
+    die_with_parent(int(sys.argv[1]))
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    commands = os.fdopen(os.dup(0), "rb")
+    events = os.fdopen(os.dup(1), "wb")
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    os.dup2(2, 1)  # what native code prints must not get between the frames
+    _Worker(commands, _Outbox(events)).run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,270 @@
+"""The AICore daemon: one device directory, one model, three gRPC services."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import sys
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc.aio
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from aicore_protos import aicore_pb2_grpc, device_pb2_grpc
+from aicore_sim import __version__
+from aicore_sim.device.clock import Clock, RealClock
+from aicore_sim.device.database import open_database
+from aicore_sim.device.home import DeviceHome, DeviceInUse
+from aicore_sim.device.packages import PackageStore
+from aicore_sim.device.process import die_with_parent, exit_on_eof
+from aicore_sim.device.profile import (
+    DEFAULT_PROFILE,
+    DeviceProfile,
+    PlatformName,
+    ProfileError,
+    load_profile,
+)
+from aicore_sim.inference.backend import Backend
+from aicore_sim.inference.scripted import ScriptedBackend, ScriptError, load_script
+from aicore_sim.rpc.server import AddressError, RunningServer, start_server, stop_event
+from aicore_sim.service import aicore, clock, control
+from aicore_sim.service.generation import Generations
+from aicore_sim.service.model import DeviceModel, UnavailableBackend
+
+logger = logging.getLogger(__name__)
+
+LOCK_WAIT = 3.0
+STREAM_GRACE = 1.0
+START_FAILED = 1
+_SCRIPTED = "scripted"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServeOptions:
+    """What `aicore-sim serve` was told."""
+
+    model: str
+    """`scripted:FILE`, `scripted` (an empty script), a model folder, or a catalogue name."""
+    home: DeviceHome
+    profile: str = DEFAULT_PROFILE
+    """Name of a shipped device profile, or the path of a TOML file."""
+    platform: PlatformName | None = None
+    """Platform generation in place of the profile's."""
+    address: str | None = None
+    """`unix:/path` or `127.0.0.1:PORT`; None is a socket in the device directory."""
+    seed: int = 0
+    ready_file: Path | None = None
+    """Written when the daemon answers, removed when it stops."""
+    exit_with_parent_fd: int | None = None
+    """Read end of a pipe; the daemon stops when the other end closes."""
+    parent_pid: int | None = None
+    """The daemon is killed when this process, its parent, dies."""
+    log_level: int = logging.INFO
+
+
+class AicoreServer:
+    """The daemon as an object, for `run_daemon` and for tests in one process."""
+
+    def __init__(
+        self,
+        options: ServeOptions,
+        *,
+        device_clock: Clock | None = None,
+        backend: Backend | None = None,
+    ) -> None:
+        """`backend` takes the place of the one that `options.model` names."""
+        self.options = options
+        self._clock = device_clock or RealClock()
+        self._given_backend = backend
+        self._stack = contextlib.AsyncExitStack()
+        self._running: RunningServer | None = None
+        self._model: DeviceModel | None = None
+        self._profile: DeviceProfile | None = None
+
+    @property
+    def address(self) -> str:
+        """Where clients connect. Raises RuntimeError before `start`."""
+        if self._running is None:
+            raise RuntimeError("the server has not been started")
+        return self._running.address
+
+    async def start(self) -> None:
+        """Serve. The model loads beside the first calls; `wait_ready` waits for it.
+
+        Raises DeviceInUse, ProfileError, ScriptError, AddressError, and ValueError for a database
+        of a newer simulator.
+        """
+        try:
+            await self._start()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+
+    async def wait_ready(self) -> None:
+        """Return when the model has loaded, well or not, and the server answers a call."""
+        if self._model is None:
+            raise RuntimeError("the server has not been started")
+        await self._model.wait_loaded()
+        async with grpc.aio.insecure_channel(self.address) as channel:
+            health = health_pb2_grpc.HealthStub(channel)
+            await health.Check(health_pb2.HealthCheckRequest(), timeout=10.0)
+
+    def facts(self) -> dict[str, object]:
+        """What the ready file tells; never a token."""
+        assert self._model is not None
+        assert self._profile is not None
+        return {
+            "version": __version__,
+            "pid": os.getpid(),
+            "address": self.address,
+            "model": self._model.name,
+            "profile": self._profile.name,
+            "seed": self.options.seed,
+        }
+
+    async def stop(self) -> None:
+        """Refuse new calls, end the streams, stop the model, free the directory. Idempotent."""
+        await self._stack.aclose()
+
+    async def __aenter__(self) -> AicoreServer:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.stop()
+
+    async def _start(self) -> None:
+        options, home = self.options, self.options.home
+        profile = load_profile(options.profile, platform=options.platform)
+        self._profile = profile
+        backend = self._given_backend or _backend(options.model, profile, self._clock)
+        home.prepare()
+        self._stack.enter_context(home.lock("aicore", wait=LOCK_WAIT))
+        connection = open_database(home.database_path, create=True)
+        self._stack.callback(connection.close)
+        store = PackageStore(connection, control_token=home.read_control_token())
+        self._model = DeviceModel(backend, name=options.model)
+        generations = Generations(profile, self._model, seed=options.seed)
+        services = (
+            aicore.AICoreServicer(generations, clock=self._clock),
+            control.DeviceControlServicer(
+                store, generations, device_dir=home.path, seed=options.seed
+            ),
+            clock.DeviceClockServicer(self._clock),
+        )
+        self._stack.push_async_callback(self._stop_model)
+        self._model.start()
+        self._running = await start_server(
+            address=options.address or f"unix:{home.socket_path('aicore')}",
+            resolve=store.resolve,
+            services=[
+                aicore.SERVICE.full_name,
+                control.SERVICE.full_name,
+                clock.SERVICE.full_name,
+            ],
+            register=lambda server: _register(server, *services),
+        )
+        self._stack.push_async_callback(self._running.stop, STREAM_GRACE)
+
+    async def _stop_model(self) -> None:
+        assert self._model is not None
+        await self._model.stop()
+        if isinstance(self._model.backend, ScriptedBackend):
+            control.warn_of_left_over_steps(self._model.backend)
+
+
+async def run_daemon(options: ServeOptions) -> int:
+    """Serve until SIGTERM, SIGINT or the end of the parent; returns the exit code.
+
+    0 after an orderly stop, START_FAILED when the daemon could not start; the log on standard
+    error says why. A model that cannot be used does not end the daemon. For the main task of the
+    main thread.
+    """
+    _log_to_stderr(options.log_level)
+    if options.parent_pid is not None:
+        die_with_parent(options.parent_pid)
+    stopping = stop_event()
+    if options.exit_with_parent_fd is not None:
+        exit_on_eof(options.exit_with_parent_fd)
+    if options.ready_file is not None:
+        options.ready_file.unlink(missing_ok=True)
+    server = AicoreServer(options)
+    try:
+        await server.start()
+    except (DeviceInUse, ProfileError, ScriptError, AddressError, ValueError, OSError) as error:
+        logger.error("AICore cannot start: %s", error)  # noqa: TRY400 - the message is complete
+        return START_FAILED
+    try:
+        await _until_first(server.wait_ready(), stopping)
+        if not stopping.is_set():
+            _announce(server, options)
+            await stopping.wait()
+        logger.info("AICore stops")
+    finally:
+        if options.ready_file is not None:
+            options.ready_file.unlink(missing_ok=True)
+        await server.stop()
+    return 0
+
+
+def _backend(model: str, profile: DeviceProfile, device_clock: Clock) -> Backend:
+    """A model that is not there is a state of the device, not a failed start."""
+    kind, _, script = model.partition(":")
+    if kind == _SCRIPTED:
+        steps = load_script(Path(script)) if script else ()
+        return ScriptedBackend(steps, clock=device_clock, token_limit=profile.token_limit)
+    # ONNX Runtime is loaded only for the model that needs it.
+    from aicore_sim.inference.onnx_backend import OnnxBackend
+    from aicore_sim.models.catalogue import find_model
+    from aicore_sim.models.errors import ModelNotFound
+
+    try:
+        folder = find_model(model)
+    except ModelNotFound as error:
+        return UnavailableBackend(str(error))
+    return OnnxBackend(folder)
+
+
+def _register(
+    server: grpc.aio.Server,
+    aicore_servicer: aicore.AICoreServicer,
+    control_servicer: control.DeviceControlServicer,
+    clock_servicer: clock.DeviceClockServicer,
+) -> None:
+    aicore_pb2_grpc.add_AICoreServicer_to_server(aicore_servicer, server)
+    device_pb2_grpc.add_DeviceControlServicer_to_server(control_servicer, server)
+    device_pb2_grpc.add_DeviceClockServicer_to_server(clock_servicer, server)
+
+
+async def _until_first(work: Coroutine[None, None, None], stopping: asyncio.Event) -> None:
+    """Run `work` to its end, or cancel it when `stopping` is set before."""
+    tasks = {asyncio.create_task(work), asyncio.create_task(stopping.wait())}
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _announce(server: AicoreServer, options: ServeOptions) -> None:
+    facts = server.facts()
+    logger.info("AICore serves model=%s address=%s", facts["model"], facts["address"])
+    if options.ready_file is not None:
+        options.home.write_private(options.ready_file, json.dumps(facts))
+
+
+def _log_to_stderr(level: int) -> None:
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=level,
+        format="%(asctime)s %(levelname)s %(name)s %(message)s",
+        force=True,
+    )

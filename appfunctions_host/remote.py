@@ -1,0 +1,107 @@
+"""Providers in processes of their own, as the host sees them."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import AsyncIterator
+
+from aicore_protos import appfunctions_pb2 as pb
+from aicore_protos import types_pb2
+from aicore_sim.device.errors import AppFunctionCode, AppFunctionError, DeviceError
+from aicore_sim.rpc.values import from_object
+
+logger = logging.getLogger(__name__)
+
+GONE_TEXT = "Failed to connect to AppFunctionService"
+
+
+class RemoteProvider:
+    """One connected provider process: calls out, results back, matched by number.
+
+    When the process goes, its running calls fail at once with 3000, as on Android.
+    """
+
+    def __init__(self, package_name: str) -> None:
+        self.package_name = package_name
+        self._outbound: asyncio.Queue[pb.HostMessage | None] = asyncio.Queue()
+        self._running: dict[int, asyncio.Future[types_pb2.Value]] = {}
+        self._numbers = itertools.count(1)
+        self._closed = False
+        self._failure: DeviceError | None = None
+
+    async def call(
+        self, function_identifier: str, parameters: types_pb2.ObjectValue, *, calling_package: str
+    ) -> types_pb2.Value:
+        if self._closed:
+            raise _gone()
+        number = next(self._numbers)
+        answer: asyncio.Future[types_pb2.Value] = asyncio.get_running_loop().create_future()
+        self._running[number] = answer
+        call = pb.HostMessage.Call(
+            call_id=number,
+            function_identifier=function_identifier,
+            parameters=parameters,
+            calling_package=calling_package,
+        )
+        self._outbound.put_nowait(pb.HostMessage(call=call))
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            if answer.cancelled():
+                cancel = pb.HostMessage.Cancel(call_id=number)
+                self._outbound.put_nowait(pb.HostMessage(cancel=cancel))
+            else:
+                answer.exception()  # Nobody will ask for it any more.
+            raise
+        finally:
+            del self._running[number]
+
+    def deliver(self, result: pb.ProviderMessage.CallResult) -> None:
+        """Take a result from the process; one for a call that was cancelled is dropped."""
+        answer = self._running.get(result.call_id)
+        if answer is None or answer.done():
+            logger.debug("dropped the late result of call %s", result.call_id)
+        elif result.WhichOneof("outcome") == "return_value":
+            answer.set_result(result.return_value)
+        else:
+            answer.set_exception(_reported(result))
+
+    async def messages(self) -> AsyncIterator[pb.HostMessage]:
+        """What to send, until `close`. Raises the failure that `close` was given."""
+        while (message := await self._outbound.get()) is not None:
+            yield message
+        if self._failure is not None:
+            raise self._failure
+
+    def close(self, failure: DeviceError | None = None) -> None:
+        """End the connection and fail what runs. Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        self._failure = failure
+        self._outbound.put_nowait(None)
+        for answer in self._running.values():
+            if not answer.done():
+                answer.set_exception(_gone())
+
+
+def _reported(result: pb.ProviderMessage.CallResult) -> AppFunctionError:
+    if result.WhichOneof("outcome") is None:
+        return AppFunctionError(
+            AppFunctionCode.APP_UNKNOWN_ERROR, "the provider answered without an outcome"
+        )
+    error = result.error
+    extras = None
+    if error.HasField("extras"):
+        try:
+            extras = from_object(error.extras)
+        except ValueError as problem:
+            logger.warning("dropped the extras of a provider's error: %s", problem)
+    code = error.error_code or AppFunctionCode.APP_UNKNOWN_ERROR
+    return AppFunctionError(code, error.error_message, extras=extras)
+
+
+def _gone() -> AppFunctionError:
+    return AppFunctionError(AppFunctionCode.APP_UNKNOWN_ERROR, GONE_TEXT)

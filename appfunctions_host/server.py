@@ -1,0 +1,145 @@
+"""The host as a server, and as a process."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import grpc.aio
+
+from aicore_protos import appfunctions_pb2_grpc
+from aicore_sim.device.database import open_database
+from aicore_sim.device.home import DeviceHome
+from aicore_sim.device.packages import PackageStore
+from aicore_sim.device.process import exit_on_eof
+from aicore_sim.device.profile import DeviceProfile, load_profile
+from aicore_sim.rpc.server import RunningServer, start_server, stop_event
+from appfunctions_host.apps import load_apps
+from appfunctions_host.host import AppFunctionHost
+from appfunctions_host.local import LocalProvider
+from appfunctions_host.service import ManagerServicer, ProviderServicer
+
+logger = logging.getLogger(__name__)
+
+SERVICES = ("aicore.sim.v1.AppFunctionManager", "aicore.sim.v1.AppFunctionProvider")
+GRACE_SECONDS = 2.0
+LOCK_SECONDS = 5.0
+"""How long a new host waits for one that is still stopping."""
+
+
+class UnsupportedPlatform(ValueError):
+    """A platform generation whose access rules the host does not have."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunningHost:
+    """A host that answers on `server.address`."""
+
+    server: RunningServer
+    providers: ProviderServicer
+
+    async def stop(self, grace: float = GRACE_SECONDS) -> None:
+        """Tell the providers, refuse new calls, give running ones `grace` seconds."""
+        self.providers.close()
+        await self.server.stop(grace)
+
+
+async def start_host(host: AppFunctionHost, packages: PackageStore, address: str) -> RunningHost:
+    """Serve `host`; raises `AddressError` as `start_server` does."""
+    providers = ProviderServicer(host)
+    manager = ManagerServicer(host)
+
+    def register(server: grpc.aio.Server) -> None:
+        appfunctions_pb2_grpc.add_AppFunctionManagerServicer_to_server(manager, server)
+        appfunctions_pb2_grpc.add_AppFunctionProviderServicer_to_server(providers, server)
+
+    server = await start_server(
+        address=address, resolve=packages.resolve, services=SERVICES, register=register
+    )
+    return RunningHost(server=server, providers=providers)
+
+
+async def serve(
+    home: DeviceHome,
+    *,
+    address: str | None = None,
+    apps: Iterable[str] = (),
+    ready_file: Path | None = None,
+    exit_with_parent_fd: int | None = None,
+) -> None:
+    """Run the host of one device directory until SIGTERM or SIGINT.
+
+    Args:
+        home: The device directory, prepared by AICore.
+        address: Where to serve; the directory's socket `appfunctions.sock` by default.
+        apps: `PACKAGE=MODULE:CLASS` to provide inside this process.
+        ready_file: Gets the JSON of the READY line when the host answers.
+        exit_with_parent_fd: Also stop when this pipe ends, as it does with the parent.
+
+    Raises:
+        DeviceInUse, AddressError, AppSpecError, DefinitionError, SimulatorFault,
+        UnsupportedPlatform, FileNotFoundError: The host cannot start; the text says why.
+    """
+    profile = _profile(home)
+    if profile.platform != "android-17.2":
+        raise UnsupportedPlatform(
+            f"platform {profile.platform!r} is not supported by the AppFunction host yet; "
+            "start the device with --platform android-17.2"
+        )
+    token = home.read_control_token()
+    with (
+        home.lock("appfunctions", wait=LOCK_SECONDS),
+        contextlib.closing(open_database(home.database_path, create=False)) as connection,
+        contextlib.ExitStack() as cleanup,
+    ):
+        packages = PackageStore(connection, control_token=token)
+        host = AppFunctionHost(connection, packages, denied_code=profile.app_functions.denied_code)
+        for package_name, services in load_apps(apps).items():
+            provider = LocalProvider(package_name, services)
+            cleanup.callback(provider.close)
+            host.add_local(provider)
+            if packages.get(package_name) is None:
+                logger.warning(
+                    "%s is not installed, so its functions stay hidden; "
+                    "install it with `aicore-sim pm install %s`",
+                    package_name,
+                    package_name,
+                )
+        stop = stop_event()
+        if exit_with_parent_fd is not None:
+            exit_on_eof(exit_with_parent_fd)
+        running = await start_host(
+            host, packages, address or f"unix:{home.socket_path('appfunctions')}"
+        )
+        try:
+            _announce(home, running.server.address, ready_file)
+            await stop.wait()
+        finally:
+            await running.stop()
+
+
+def _announce(home: DeviceHome, address: str, ready_file: Path | None) -> None:
+    facts = json.dumps(
+        {
+            "version": version("aicore-sim"),
+            "device_dir": str(home.path),
+            "address": address,
+            "pid": os.getpid(),
+        }
+    )
+    logger.info("the AppFunction host answers at %s", address)
+    print("READY", facts, flush=True)
+    if ready_file is not None:
+        home.write_private(ready_file, facts)
+
+
+def _profile(home: DeviceHome) -> DeviceProfile:
+    if home.profile_path.exists():
+        return DeviceProfile.model_validate_json(home.profile_path.read_text())
+    return load_profile()

@@ -1,0 +1,54 @@
+"""What a session remembers, and the one rule that it must keep."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from aicore_client.content import Content, FunctionCallPart, FunctionResponsePart
+
+
+class History:
+    """Turns that ended well. A turn comes in whole or not at all."""
+
+    def __init__(self) -> None:
+        self._contents: tuple[Content, ...] = ()
+        self._calls = 0
+
+    @property
+    def contents(self) -> tuple[Content, ...]:
+        return self._contents
+
+    def commit(self, turn: Sequence[Content]) -> None:
+        contents = (*self._contents, *turn)
+        require_answered_calls(contents)
+        self._contents = contents
+
+    def next_call_id(self) -> str:
+        """Unique in the session, rolled-back turns included."""
+        self._calls += 1
+        return f"call_{self._calls}"
+
+
+def require_answered_calls(contents: Sequence[Content]) -> None:
+    """Every call has exactly one response, directly after it, under its id.
+
+    Raises RuntimeError: a conversation that breaks this is refused by models for good.
+    """
+    waiting: Counter[str] = Counter()
+    for content in contents:
+        responses: Counter[str] = Counter(
+            part.id or "" for part in content.parts if isinstance(part, FunctionResponsePart)
+        )
+        if responses != waiting:
+            raise RuntimeError(
+                f"the history is broken: calls {sorted(waiting)} got the responses "
+                f"{sorted(responses)}"
+            )
+        waiting = Counter(
+            part.function_call.id for part in content.parts if isinstance(part, FunctionCallPart)
+        )
+        if any(uses > 1 for uses in waiting.values()):
+            raise RuntimeError(f"the history is broken: a call id is used twice in {waiting}")
+    if waiting:
+        raise RuntimeError(f"the history is broken: calls {sorted(waiting)} got no response")

@@ -1,0 +1,72 @@
+"""Packages from the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.processes import Up, run, script
+
+SHORT = "EXECUTE_APP_FUNCTIONS"
+FULL = "android.permission.EXECUTE_APP_FUNCTIONS"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    folder = tmp_path_factory.mktemp("pm")
+    device_dir = folder / "device"
+    with Up(device_dir, "--model", script(folder / "script.yaml")):
+        yield ("--device-dir", str(device_dir))
+
+
+def _packages(home: tuple[str, str]) -> dict[str, dict[str, object]]:
+    listed = json.loads(run("pm", "list", "--json", *home).stdout)
+    return {item["package"]: item for item in listed}
+
+
+def test_a_package_gets_a_uid_and_its_permissions_and_goes_again(home: tuple[str, str]) -> None:
+    installed = run(
+        "pm", "install", "com.example.a", "--permission", SHORT, "--allowlist", "*", *home
+    )
+    assert installed.returncode == 0, installed.stderr
+    found = _packages(home)["com.example.a"]
+    assert found["uid"] == 10000
+    assert found["permissions"] == [FULL]
+    assert found["allowlist"] == ["*"]
+    assert "app_" not in installed.stdout
+    assert run("pm", "revoke", "com.example.a", FULL, *home).returncode == 0
+    assert _packages(home)["com.example.a"]["permissions"] == []
+    assert run("pm", "grant", "com.example.a", SHORT, *home).returncode == 0
+    assert _packages(home)["com.example.a"]["permissions"] == [FULL]
+    assert run("pm", "uninstall", "com.example.a", *home).returncode == 0
+    assert _packages(home) == {}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("install", "nodots"), "nodots"),
+        (("install", "com.example.b", "--permission", "FLY"), "FLY"),
+        (("install", "com.example.b", "--cert", "abc"), "abc"),
+        (("uninstall", "com.example.missing"), "com.example.missing"),
+        (("grant", "com.example.missing", SHORT), "com.example.missing"),
+        (("revoke", "com.example.missing", SHORT), "com.example.missing"),
+    ],
+)
+def test_a_wrong_package_or_permission_is_named_and_changes_nothing(
+    home: tuple[str, str], arguments: tuple[str, ...], named: str
+) -> None:
+    before = _packages(home)
+    done = run("pm", *arguments, *home)
+    assert done.returncode == 1
+    assert named in done.stderr
+    assert _packages(home) == before
+
+
+def test_without_a_device_the_command_says_how_to_start_one(tmp_path: Path) -> None:
+    done = run("pm", "list", "--device-dir", str(tmp_path / "none"))
+    assert done.returncode == 4
+    assert "aicore-sim up" in done.stderr

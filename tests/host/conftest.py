@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from blockbuster import blockbuster_ctx
+
+from tests.host.rig import Device, running_device
+
+
+@contextlib.contextmanager
+def _unblocked_loop() -> Iterator[None]:
+    """Fails a test in which the host's code blocks the event loop.
+
+    Short SQLite statements may, and so may reading docstrings before an app connects.
+    """
+    with blockbuster_ctx(["appfunctions_host", "aicore_sim.rpc"]) as blockbuster:
+        for name, function in blockbuster.functions.items():
+            function.can_block_in("appfunctions_host/descriptions.py", "describe_fields")
+            if name.startswith("sqlite3"):
+                function.deactivate()
+        yield
+
+
+@pytest.fixture
+def no_blocking_calls() -> Iterator[None]:
+    with _unblocked_loop():
+        yield
+
+
+@pytest.fixture
+async def device(tmp_path: Path) -> AsyncIterator[Device]:
+    async with running_device(tmp_path) as running:
+        with _unblocked_loop():
+            yield running

@@ -1,0 +1,1 @@
+"""The requirements manifest: what of Android is emulated, its sources, and what proves it."""
