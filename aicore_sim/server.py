@@ -31,6 +31,7 @@ from aicore_sim.device.profile import (
 )
 from aicore_sim.inference.backend import Backend
 from aicore_sim.inference.scripted import ScriptedBackend, ScriptError, load_script
+from aicore_sim.policy.admission import AdmissionQueue
 from aicore_sim.rpc.server import AddressError, RunningServer, start_server, stop_event
 from aicore_sim.service import aicore, clock, control
 from aicore_sim.service.generation import Generations
@@ -40,6 +41,7 @@ logger = logging.getLogger(__name__)
 
 LOCK_WAIT = 3.0
 STREAM_GRACE = 1.0
+UNWIND_TIMEOUT = 0.5
 START_FAILED = 1
 _SCRIPTED = "scripted"
 
@@ -157,7 +159,7 @@ class AicoreServer:
             ),
             clock.DeviceClockServicer(self._clock),
         )
-        self._stack.push_async_callback(self._stop_model)
+        self._stack.push_async_callback(self._stop_model, generations.queue)
         self._model.start()
         self._running = await start_server(
             address=options.address or f"unix:{home.socket_path('aicore')}",
@@ -171,8 +173,13 @@ class AicoreServer:
         )
         self._stack.push_async_callback(self._running.stop, STREAM_GRACE)
 
-    async def _stop_model(self) -> None:
+    async def _stop_model(self, queue: AdmissionQueue) -> None:
         assert self._model is not None
+        try:
+            # gRPC cancels the calls that are left and does not wait for their ends.
+            await asyncio.wait_for(queue.wait_idle(), UNWIND_TIMEOUT)
+        except TimeoutError:
+            logger.warning("%d generations did not end", queue.running)
         await self._model.stop()
         if isinstance(self._model.backend, ScriptedBackend):
             control.warn_of_left_over_steps(self._model.backend)
@@ -220,14 +227,16 @@ def _backend(model: str, profile: DeviceProfile, device_clock: Clock) -> Backend
         return ScriptedBackend(steps, clock=device_clock, token_limit=profile.token_limit)
     # ONNX Runtime is loaded only for the model that needs it.
     from aicore_sim.inference.onnx_backend import OnnxBackend
-    from aicore_sim.models.catalogue import find_model
+    from aicore_sim.models.catalogue import CATALOGUE, catalogue_model, find_model
     from aicore_sim.models.errors import ModelNotFound
 
     try:
         folder = find_model(model)
     except ModelNotFound as error:
         return UnavailableBackend(str(error))
-    return OnnxBackend(folder)
+    pulled = model == "default" or model in {known.name for known in CATALOGUE}
+    name = catalogue_model(model).name if pulled else None
+    return OnnxBackend(folder, token_limit=profile.token_limit, name=name)
 
 
 def _register(

@@ -1,7 +1,8 @@
 """`appfunctions-host`: the host itself, and the commands of `adb shell cmd app_function`.
 
-Flags, texts and exit codes are those of the shell command; its -1 is 255 here. Ours: the error
-code in brackets, and 20 when no host answers, as `cmd` itself exits.
+Flags, texts and exit codes are those of the shell command; its -1 is 255 here, and 20 means that
+no host answers, as `cmd` itself exits. Ours: the error code in brackets, `--as`, and bare method
+names.
 """
 
 from __future__ import annotations
@@ -65,7 +66,9 @@ As = Annotated[
 ]
 User = Annotated[str, typer.Option(help="Android user; the device has only user 0.")]
 PackageName = Annotated[str | None, typer.Option("--package", help="The app that provides it.")]
-FunctionId = Annotated[str | None, typer.Option("--function", help="The function's identifier.")]
+FunctionId = Annotated[
+    str | None, typer.Option("--function", help="CLASS#METHOD, or METHOD alone.")
+]
 
 app = typer.Typer(name="appfunctions-host", add_completion=False, no_args_is_help=True)
 
@@ -185,7 +188,7 @@ def execute_app_function(
     with _shell(target) as client:
         try:
             value = client.execute(
-                name,
+                client.full_name(name),
                 to_object(_json_object(arguments)),
                 target_user=_user(user),
                 timeout=timeout_duration,
@@ -225,7 +228,7 @@ def set_enabled(
     with _shell(target) as client:
         _require_only_user(user)
         try:
-            client.set_enabled(name, _STATES[chosen])
+            client.set_enabled(client.full_name(name), _STATES[chosen])
         except (CallRefused, ExecutionFailed) as error:
             print(f"Error setting app function state: {error}", file=sys.stderr)
         else:
@@ -249,7 +252,7 @@ def is_enabled(
     with _shell(target) as client:
         _require_only_user(user)
         try:
-            print("true" if client.is_enabled(name) else "false")
+            print("true" if client.is_enabled(client.full_name(name)) else "false")
         except (CallRefused, ExecutionFailed) as error:
             print(f"Error checking app function state: {error}", file=sys.stderr)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import threading
 from collections.abc import Sequence
 
@@ -10,6 +11,7 @@ from aicore_protos import types_pb2
 from appfunctions_host.annotations import AppFunctionService
 from appfunctions_host.invoke import Invoker
 
+_START_SECONDS = 10.0
 _STOP_SECONDS = 2.0
 
 
@@ -24,9 +26,14 @@ class LocalProvider:
         """Raises DefinitionError for a service that cannot be registered."""
         self.package_name = package_name
         self.invoker = Invoker(package_name, services)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name=f"app {package_name}", daemon=True)
+        started: concurrent.futures.Future[None] = concurrent.futures.Future()
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(self._serve(started)),
+            name=f"app {package_name}",
+            daemon=True,
+        )
         self._thread.start()
+        started.result(_START_SECONDS)
 
     async def call(
         self, function_identifier: str, parameters: types_pb2.ObjectValue, *, calling_package: str
@@ -38,15 +45,11 @@ class LocalProvider:
 
     def close(self) -> None:
         """End the loop; a function that blocks it is left to the end of the process."""
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(_STOP_SECONDS)
 
-    def _run(self) -> None:
-        try:
-            self._loop.run_forever()
-        finally:
-            tasks = asyncio.all_tasks(self._loop)
-            for task in tasks:
-                task.cancel()
-            self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-            self._loop.close()
+    async def _serve(self, started: concurrent.futures.Future[None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        started.set_result(None)
+        await self._stop.wait()

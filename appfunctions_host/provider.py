@@ -14,6 +14,7 @@ import json
 import logging
 import os
 import sys
+import threading
 from collections.abc import Callable, Sequence
 
 import grpc.aio
@@ -27,6 +28,7 @@ from appfunctions_host.annotations import AppFunctionService
 from appfunctions_host.apps import AppSpecError, load_apps
 from appfunctions_host.data_types import DefinitionError
 from appfunctions_host.invoke import Invoker
+from appfunctions_host.process_exit import exit_after
 from appfunctions_host.wire_errors import error_text
 
 logger = logging.getLogger(__name__)
@@ -35,6 +37,7 @@ ADDRESS_VARIABLE = "APPFUNCTIONS_ADDRESS"
 TOKEN_VARIABLE = "AICORE_SIM_TOKEN"
 CONNECT_SECONDS = 10.0
 _STOP_SECONDS = 2.0
+_EXIT_SECONDS = 3.0
 
 
 class ProviderError(RuntimeError):
@@ -162,7 +165,8 @@ async def _outcome(
 
 async def _serve_until_stopped(
     package_name: str, services: Sequence[type[AppFunctionService]], address: str, token: str
-) -> None:
+) -> threading.Timer:
+    """Returns the timer that ends the process if leaving the event loop takes too long."""
     stop = asyncio.create_task(stop_event().wait())
 
     def ready(identifiers: Sequence[str]) -> None:
@@ -173,8 +177,10 @@ async def _serve_until_stopped(
     await asyncio.wait({stop, serving}, return_when=asyncio.FIRST_COMPLETED)
     for task in (stop, serving):
         task.cancel()
+    limit = exit_after(_EXIT_SECONDS)
     with contextlib.suppress(asyncio.CancelledError):
         await serving
+    return limit
 
 
 def run_provider(
@@ -199,7 +205,7 @@ def run_provider(
             f"`aicore-sim exec --as {package_name} -- CMD`"
         )
     try:
-        asyncio.run(_serve_until_stopped(package_name, services, address, token))
+        asyncio.run(_serve_until_stopped(package_name, services, address, token)).cancel()
     except (ProviderError, DefinitionError, SimulatorFault, ValueError) as error:
         return _fail(str(error))
     return 0

@@ -23,12 +23,14 @@ from aicore_sim.rpc.server import RunningServer, start_server, stop_event
 from appfunctions_host.apps import load_apps
 from appfunctions_host.host import AppFunctionHost
 from appfunctions_host.local import LocalProvider
+from appfunctions_host.process_exit import exit_after
 from appfunctions_host.service import ManagerServicer, ProviderServicer
 
 logger = logging.getLogger(__name__)
 
 SERVICES = ("aicore.sim.v1.AppFunctionManager", "aicore.sim.v1.AppFunctionProvider")
 GRACE_SECONDS = 2.0
+EXIT_SECONDS = 4.5
 LOCK_SECONDS = 5.0
 """How long a new host waits for one that is still stopping."""
 
@@ -121,6 +123,7 @@ async def serve(
             _announce(home, running.server.address, ready_file)
             await stop.wait()
         finally:
+            exit_after(EXIT_SECONDS)
             await running.stop()
 
 
@@ -134,9 +137,9 @@ def _announce(home: DeviceHome, address: str, ready_file: Path | None) -> None:
         }
     )
     logger.info("the AppFunction host answers at %s", address)
-    print("READY", facts, flush=True)
     if ready_file is not None:
-        home.write_private(ready_file, facts)
+        home.write_private(ready_file.absolute(), facts)
+    print("READY", facts, flush=True)
 
 
 def _profile(home: DeviceHome) -> DeviceProfile:

@@ -54,6 +54,11 @@ class ManagerServicer(appfunctions_pb2_grpc.AppFunctionManagerServicer):
         )
         return pb.SearchResponse(functions=functions, next_page_token=next_page)
 
+    async def GetCallingPackage(
+        self, request: pb.GetCallingPackageRequest, context: grpc.aio.ServicerContext
+    ) -> pb.GetCallingPackageResponse:
+        return pb.GetCallingPackageResponse(package_name=caller().package_name)
+
     async def GetStates(
         self, request: pb.GetStatesRequest, context: grpc.aio.ServicerContext
     ) -> pb.GetStatesResponse:

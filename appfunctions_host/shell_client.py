@@ -66,6 +66,24 @@ class HostClient:
             if not page_token:
                 return
 
+    def full_name(self, name: pb.AppFunctionName) -> pb.AppFunctionName:
+        """A bare method name made whole (ours), if the caller can discover such a function.
+
+        Raises ValueError when several services of the package have it.
+        """
+        bare = name.function_identifier
+        if "#" in bare:
+            return name
+        found = [
+            metadata.name
+            for metadata in self.search(name.package_name)
+            if metadata.name.function_identifier.endswith(f"#{bare}")
+        ]
+        if len(found) > 1:
+            identifiers = ", ".join(item.function_identifier for item in found)
+            raise ValueError(f"--function {bare} is ambiguous; use one of {identifiers}")
+        return found[0] if found else name
+
     def states(self, names: list[pb.AppFunctionName]) -> Mapping[tuple[str, str], bool]:
         response = self._call(self._stub.GetStates, pb.GetStatesRequest(names=names))
         return {

@@ -25,6 +25,8 @@ class AdmissionQueue:
         self._places = waiting
         self._running = 0
         self._waiters: deque[asyncio.Future[None]] = deque()
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     @property
     def running(self) -> int:
@@ -35,6 +37,10 @@ class AdmissionQueue:
     def waiting(self) -> int:
         """Generations in line."""
         return sum(not turn.done() for turn in self._waiters)
+
+    async def wait_idle(self) -> None:
+        """Return when no generation runs."""
+        await self._idle.wait()
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
@@ -52,6 +58,7 @@ class AdmissionQueue:
     async def _acquire(self) -> None:
         if self._running < self._slots:
             self._running += 1
+            self._idle.clear()
             return
         waiting = self.waiting
         if waiting >= self._places:
@@ -78,3 +85,5 @@ class AdmissionQueue:
                 turn.set_result(None)
                 return
         self._running -= 1
+        if not self._running:
+            self._idle.set()

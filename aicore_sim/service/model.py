@@ -12,7 +12,7 @@ from aicore_sim.policy.failures import aicore_failure
 
 logger = logging.getLogger(__name__)
 
-START_TIMEOUT = 120.0
+START_TIMEOUT = 310.0
 STOP_TIMEOUT = 3.0
 
 

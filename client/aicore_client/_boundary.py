@@ -135,8 +135,9 @@ def _from_detail(detail: errors_pb2.ErrorDetail) -> Exception | None:
         case "simulator":
             simulator = detail.simulator
             kind = _SIMULATOR_ERRORS.get(simulator.kind, SimulatorError)
-            hint = f" {_TOKEN_HINT}" if kind is UnauthenticatedError else ""
-            return kind(simulator.message + hint)
+            if kind is UnauthenticatedError and "aicore-sim" not in simulator.message:
+                return kind(f"{simulator.message} {_TOKEN_HINT}")
+            return kind(simulator.message)
         case _:
             return None
 

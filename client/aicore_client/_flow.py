@@ -114,12 +114,15 @@ def cancel(task: asyncio.Task[Any]) -> None:
 
 
 async def cancel_and_wait(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Cancels and waits, at most five seconds. A task may be the caller's own."""
+    """Cancels and waits, at most five seconds.
+
+    When the caller's own task is among them, its wait ends at once in the cancellation.
+    """
     running = asyncio.get_running_loop()
-    others: list[asyncio.Task[Any]] = []
+    mine: list[asyncio.Task[Any]] = []
     for task in tasks:
         cancel(task)
-        if task is not asyncio.current_task() and task.get_loop() is running:
-            others.append(task)
-    if others:
-        await asyncio.wait(others, timeout=_STOP_SECONDS)
+        if task.get_loop() is running:
+            mine.append(task)
+    if mine:
+        await asyncio.wait(mine, timeout=_STOP_SECONDS)

@@ -190,7 +190,7 @@ class AgentLoop:
         await emit(AgentEvent.FunctionCall(name, copy.deepcopy(args), id=call_id))
         response: dict[str, object] = {"error": problem}
         if not problem:
-            response = await _execute(tools[name], copy.deepcopy(args))
+            response = await _execute(tools[name], dict(copy.deepcopy(args)))
         await emit(AgentEvent.FunctionResponse(name, copy.deepcopy(response), id=call_id))
         return (
             FunctionCallPart(FunctionCall(name, args, call_id)),
@@ -206,7 +206,7 @@ async def _take(candidate: Candidate, step: _Step, emit: Emit) -> None:
         await emit(AgentEvent.TextMessage(candidate.text, is_partial=True))
 
 
-async def _execute(tool: AgentTool, args: Mapping[str, object]) -> dict[str, object]:
+async def _execute(tool: AgentTool, args: dict[str, object]) -> dict[str, object]:
     """What the tool returned, or its failure as a map; only cancellation and faults of the
     simulator's set-up get out."""
     try:

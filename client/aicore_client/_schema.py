@@ -74,23 +74,14 @@ class _Mapper:
             case DataType.TYPE_ONE_OF:
                 choices = tuple(self.schema(item) for item in data.one_of)
                 return self._of(data, FunctionType.OBJECT, any_of=choices)
-            case DataType.TYPE_STRING:
-                return FunctionSchema(
-                    type=FunctionType.STRING,
-                    description=data.description,
-                    nullable=data.is_nullable,
-                    enum=data.enum_values,
-                    pattern="|".join(_regular_expression(item) for item in data.patterns),
-                    format=data.format,
-                )
-            case DataType.TYPE_INT if data.enum_values:
-                return self._int_enum(data)
             case _:
                 kind, number_format = _SCALARS[data.type]
                 return FunctionSchema(
                     type=kind,
                     description=data.description,
                     nullable=data.is_nullable,
+                    enum=data.enum_values,
+                    pattern=_any_of(data.patterns),
                     format=data.format or number_format,
                 )
 
@@ -120,19 +111,6 @@ class _Mapper:
             required.update(dict.fromkeys(schema.required))
         return self._of(data, FunctionType.OBJECT, properties=properties, required=tuple(required))
 
-    def _int_enum(self, data: AppFunctionDataTypeMetadata) -> FunctionSchema:
-        """A schema's enum is for strings, so the bounds and the text carry the values."""
-        values = sorted(int(value) for value in data.enum_values)
-        allowed = f"One of {', '.join(map(str, values))}."
-        return FunctionSchema(
-            type=FunctionType.INTEGER,
-            description=f"{data.description} {allowed}".strip(),
-            nullable=data.is_nullable,
-            format="int32",
-            minimum=values[0],
-            maximum=values[-1],
-        )
-
     def _of(
         self,
         data: AppFunctionDataTypeMetadata,
@@ -152,6 +130,13 @@ class _Mapper:
             items=items,
             any_of=any_of,
         )
+
+
+def _any_of(patterns: tuple[StringPattern, ...]) -> str:
+    """Anchored, so that it means the same whether the whole value or a part of it has to match."""
+    if not patterns:
+        return ""
+    return f"^(?:{'|'.join(map(_regular_expression, patterns))})$"
 
 
 def _regular_expression(pattern: StringPattern) -> str:

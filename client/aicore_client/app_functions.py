@@ -12,6 +12,7 @@ from typing import Any, Final
 from aicore_client._boundary import Service, unary
 from aicore_client._values import from_value, to_object
 from aicore_client.connection import DeviceConnection, default_connection
+from aicore_client.errors import AppFunctionException
 from aicore_client.metadata import (
     AppFunctionMetadata,
     AppFunctionName,
@@ -132,10 +133,12 @@ class AppFunctionManager:
 
         Without `target_package` the function is one of the app's own.
         """
+        if target_package is None:
+            name = await self._own_name(function_identifier)
+        else:
+            name = AppFunctionName(target_package, function_identifier)
         request = appfunctions_pb2.IsEnabledRequest(
-            name=appfunctions_pb2.AppFunctionName(
-                package_name=target_package or "", function_identifier=function_identifier
-            ),
+            name=name_to_wire(name),
             calling_package=self._calling_package,
         )
         response = await self._call("IsEnabled", request)
@@ -149,11 +152,28 @@ class AppFunctionManager:
         if state not in appfunctions_pb2.EnabledState.values():
             raise ValueError(f"Invalid state: {state}")
         request = appfunctions_pb2.SetEnabledRequest(
-            name=appfunctions_pb2.AppFunctionName(function_identifier=function_identifier),
+            name=name_to_wire(await self._own_name(function_identifier)),
             state=appfunctions_pb2.EnabledState.Name(state),
             calling_package=self._calling_package,
         )
         await self._call("SetEnabled", request)
+
+    async def own_package_name(self) -> str:
+        """Ours: the app's own package, which on a phone its Context knows."""
+        request = appfunctions_pb2.GetCallingPackageRequest()
+        response = await self._call("GetCallingPackage", request)
+        return str(response.package_name)
+
+    async def own_functions(self) -> list[AppFunctionMetadata]:
+        """Ours: the functions of the app's own package."""
+        own = await self.own_package_name()
+        return await self.search_app_functions(AppFunctionSearchSpec(package_names=[own]))
+
+    async def _own_name(self, function_identifier: str) -> AppFunctionName:
+        for function in await self.own_functions():
+            if function.name.function_identifier == function_identifier:
+                return function.name
+        raise ValueError(f"Function {function_identifier} does not exist")
 
     @property
     def _connection(self) -> DeviceConnection:

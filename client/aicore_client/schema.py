@@ -31,7 +31,7 @@ class FunctionSchema:
     items: FunctionSchema | None = None
     """Element type of an ARRAY."""
     enum: tuple[str, ...] = ()
-    """Allowed values of a STRING."""
+    """Allowed values of a STRING or an INTEGER, as text."""
     format: str = ""
     pattern: str = ""
     nullable: bool = False

@@ -10,16 +10,11 @@ import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import final
+from typing import Any, final
 
 from aicore_client._schema import parameters_schema
-from aicore_client.app_functions import (
-    AppFunctionManager,
-    AppFunctionSearchSpec,
-    ExecuteAppFunctionRequest,
-)
+from aicore_client.app_functions import AppFunctionManager, ExecuteAppFunctionRequest
 from aicore_client.connection import DeviceConnection
-from aicore_client.errors import AppFunctionException
 from aicore_client.metadata import AppFunctionMetadata
 from aicore_client.schema import FunctionDeclaration
 
@@ -58,7 +53,7 @@ class AgentTool(ABC):
         return self._description
 
     @abstractmethod
-    async def execute(self, args: Mapping[str, object]) -> Mapping[str, object]:
+    async def execute(self, args: dict[str, Any]) -> dict[str, Any]:
         """Runs the tool once."""
 
     def __repr__(self) -> str:
@@ -78,7 +73,7 @@ class _AppFunctionTool(AgentTool):
         self.package_name = function.name.package_name
         self.parameters = parameters_schema(function)
 
-    async def execute(self, args: Mapping[str, object]) -> Mapping[str, object]:
+    async def execute(self, args: dict[str, Any]) -> dict[str, Any]:
         """Raises AppFunctionException."""
         response = await self._manager.execute_app_function(
             ExecuteAppFunctionRequest(
@@ -122,7 +117,7 @@ async def discover_tools(
 ) -> list[AgentTool]:
     """As `discover`, without the functions that `besides` wraps already, and with other names."""
     manager = AppFunctionManager(connection)
-    functions = await _own_functions(manager, connection)
+    functions = await manager.own_functions()
     if ids is not None:
         functions = _select(functions, list(ids))
     wrapped = {_root(tool).function_identifier for tool in besides}
@@ -168,29 +163,6 @@ def _root(tool: AgentTool) -> _AppFunctionTool:
             "get tools from AppFunctionAgentTools.discover() and call super().__init__(delegate)"
         )
     return inner
-
-
-async def _own_functions(
-    manager: AppFunctionManager, connection: DeviceConnection | None
-) -> list[AppFunctionMetadata]:
-    visible = await manager.search_app_functions()
-    packages = dict.fromkeys(function.name.package_name for function in visible)
-    for package in packages:
-        if await _is_own(package, connection):
-            return [item for item in visible if item.name.package_name == package]
-    return []
-
-
-async def _is_own(package: str, connection: DeviceConnection | None) -> bool:
-    """The host refuses the claim of a package that is not the token's."""
-    claimed = AppFunctionManager(connection, calling_package=package)
-    try:
-        await claimed.search_app_functions(AppFunctionSearchSpec(package_names=[package]))
-    except AppFunctionException as error:
-        if error.error_code == AppFunctionException.ERROR_DENIED:
-            return False
-        raise
-    return True
 
 
 def _select(

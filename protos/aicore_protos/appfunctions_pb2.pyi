@@ -299,6 +299,16 @@ class ObserveResponse(_message.Message):
     states_changed: ObserveResponse.StatesChanged
     def __init__(self, metadata_changed: _Optional[_Union[ObserveResponse.MetadataChanged, _Mapping]] = ..., states_changed: _Optional[_Union[ObserveResponse.StatesChanged, _Mapping]] = ...) -> None: ...
 
+class GetCallingPackageRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class GetCallingPackageResponse(_message.Message):
+    __slots__ = ("package_name",)
+    PACKAGE_NAME_FIELD_NUMBER: _ClassVar[int]
+    package_name: str
+    def __init__(self, package_name: _Optional[str] = ...) -> None: ...
+
 class ExplainRequest(_message.Message):
     __slots__ = ("package_name", "function")
     PACKAGE_NAME_FIELD_NUMBER: _ClassVar[int]

@@ -65,6 +65,11 @@ class AppFunctionManagerStub:
                 request_serializer=aicore__protos_dot_appfunctions__pb2.ObserveRequest.SerializeToString,
                 response_deserializer=aicore__protos_dot_appfunctions__pb2.ObserveResponse.FromString,
                 _registered_method=True)
+        self.GetCallingPackage = channel.unary_unary(
+                '/aicore.sim.v1.AppFunctionManager/GetCallingPackage',
+                request_serializer=aicore__protos_dot_appfunctions__pb2.GetCallingPackageRequest.SerializeToString,
+                response_deserializer=aicore__protos_dot_appfunctions__pb2.GetCallingPackageResponse.FromString,
+                _registered_method=True)
         self.Explain = channel.unary_unary(
                 '/aicore.sim.v1.AppFunctionManager/Explain',
                 request_serializer=aicore__protos_dot_appfunctions__pb2.ExplainRequest.SerializeToString,
@@ -118,6 +123,13 @@ class AppFunctionManagerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetCallingPackage(self, request, context):
+        """The caller's own package, which an app on a phone knows from its Context (ours).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Explain(self, request, context):
         """Why a caller may or may not see and run a function. Needs the control token.
         """
@@ -157,6 +169,11 @@ def add_AppFunctionManagerServicer_to_server(servicer, server):
                     servicer.Observe,
                     request_deserializer=aicore__protos_dot_appfunctions__pb2.ObserveRequest.FromString,
                     response_serializer=aicore__protos_dot_appfunctions__pb2.ObserveResponse.SerializeToString,
+            ),
+            'GetCallingPackage': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetCallingPackage,
+                    request_deserializer=aicore__protos_dot_appfunctions__pb2.GetCallingPackageRequest.FromString,
+                    response_serializer=aicore__protos_dot_appfunctions__pb2.GetCallingPackageResponse.SerializeToString,
             ),
             'Explain': grpc.unary_unary_rpc_method_handler(
                     servicer.Explain,
@@ -327,6 +344,33 @@ class AppFunctionManager:
             '/aicore.sim.v1.AppFunctionManager/Observe',
             aicore__protos_dot_appfunctions__pb2.ObserveRequest.SerializeToString,
             aicore__protos_dot_appfunctions__pb2.ObserveResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetCallingPackage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/aicore.sim.v1.AppFunctionManager/GetCallingPackage',
+            aicore__protos_dot_appfunctions__pb2.GetCallingPackageRequest.SerializeToString,
+            aicore__protos_dot_appfunctions__pb2.GetCallingPackageResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -17,10 +17,21 @@ from aicore_sim.inference.backend import (
 
 class HandDrivenBackend:
     """Each answer is as many `token ` chunks as `release` lets through, without end until
-    `finish`. Loading ends when `may_load` is set."""
+    `finish`. Loading ends when `may_load` is set, with `failure` if there is one.
 
-    def __init__(self, *, reason: str | None = None, loaded: bool = True) -> None:
+    It keeps every stream, so that only closing one ends it and never the garbage collector.
+    """
+
+    def __init__(
+        self,
+        *,
+        reason: str | None = None,
+        loaded: bool = True,
+        failure: Exception | None = None,
+    ) -> None:
         self.reason = reason
+        self.failure = failure
+        self.streams: list[AsyncGenerator[Chunk, None]] = []
         self.requests: list[GenerateRequest] = []
         self.open = 0
         self.closed = asyncio.Event()
@@ -43,6 +54,8 @@ class HandDrivenBackend:
 
     async def start(self) -> None:
         await self.may_load.wait()
+        if self.failure is not None:
+            raise self.failure
 
     async def stop(self) -> None:
         self.stopped = True
@@ -58,7 +71,12 @@ class HandDrivenBackend:
     async def count_tokens(self, request: GenerateRequest) -> int:
         return self.input_tokens
 
-    async def generate(self, request: GenerateRequest) -> AsyncGenerator[Chunk, None]:
+    def generate(self, request: GenerateRequest) -> AsyncGenerator[Chunk, None]:
+        stream = self._answer(request)
+        self.streams.append(stream)
+        return stream
+
+    async def _answer(self, request: GenerateRequest) -> AsyncGenerator[Chunk, None]:
         self.requests.append(request)
         self.open += 1
         self.closed.clear()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import grpc.aio
@@ -89,6 +90,13 @@ def only_member(detail: errors_pb2.ErrorDetail) -> Any:
     member = detail.WhichOneof("error")
     assert member is not None
     return getattr(detail, member)
+
+
+async def eventually(condition: Callable[[], bool], timeout: float = TIMEOUT) -> None:
+    """Wait for what happens in another process or task and sets no event."""
+    async with asyncio.timeout(timeout):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
 
 
 async def texts(chunks: AsyncIterator[aicore_pb2.GenerateContentResponse]) -> list[str]:

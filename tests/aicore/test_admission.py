@@ -45,6 +45,7 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
+@pytest.mark.requirement("aicore.queue.full-is-busy", "aicore.queue.contention-has-no-delay")
 async def test_one_runs_one_waits_and_the_others_are_busy_at_once() -> None:
     crowd = Crowd(AdmissionQueue(slots=1, waiting=1))
     tasks = [crowd.join(number) for number in range(6)]
@@ -63,6 +64,7 @@ async def test_one_runs_one_waits_and_the_others_are_busy_at_once() -> None:
     assert (crowd.queue.running, crowd.queue.waiting, crowd.started) == (0, 0, [0, 1])
 
 
+@pytest.mark.requirement("aicore.queue.fair")
 async def test_a_caller_that_leaves_the_line_never_runs_and_frees_its_place() -> None:
     crowd = Crowd(AdmissionQueue(slots=1, waiting=2))
     for number in range(3):
@@ -81,19 +83,41 @@ async def test_a_caller_that_leaves_the_line_never_runs_and_frees_its_place() ->
 
 async def test_a_slot_given_to_a_caller_that_is_cancelled_goes_to_the_next() -> None:
     crowd = Crowd(AdmissionQueue(slots=1, waiting=2))
+    async with crowd.queue.slot():
+        for number in (1, 2):
+            crowd.join(number)
+        await settle()
+    cancelled = crowd.cancel(1)  # it has been given the slot, and has not run since
+    await settle()
+    assert cancelled.cancelled()
+    assert (crowd.queue.running, crowd.queue.waiting, crowd.started) == (1, 0, [2])
+    await crowd.leave(2)
+    assert (crowd.queue.running, crowd.queue.waiting) == (0, 0)
+
+
+async def test_a_slot_is_never_given_to_a_caller_that_is_leaving() -> None:
+    crowd = Crowd(AdmissionQueue(slots=1, waiting=2))
+    async with crowd.queue.slot():
+        for number in (1, 2):
+            crowd.join(number)
+        await settle()
+        crowd.cancel(1)  # and the slot is freed before the loop runs it
+    await settle()
+    assert (crowd.queue.running, crowd.queue.waiting, crowd.started) == (1, 0, [2])
+    await crowd.leave(2)
+
+
+async def test_idle_is_when_the_last_has_left() -> None:
+    crowd = Crowd(AdmissionQueue(slots=2, waiting=1))
+    await asyncio.wait_for(crowd.queue.wait_idle(), 5)
     for number in range(3):
         crowd.join(number)
     await settle()
-    leaving = asyncio.create_task(crowd.leave(0))
-    while crowd.queue.waiting == 2:
-        await asyncio.sleep(0)
-    cancelled = crowd.cancel(1)  # it has the slot, and has not run since
-    await asyncio.wait({leaving, cancelled}, timeout=5)
-    await settle()
-    assert crowd.queue.running == 1
-    assert 2 in crowd.started
-    await crowd.leave(2)
-    assert (crowd.queue.running, crowd.queue.waiting) == (0, 0)
+    idle = asyncio.create_task(crowd.queue.wait_idle())
+    for number in range(3):
+        assert not idle.done()
+        await crowd.leave(number)
+    await asyncio.wait_for(idle, 5)
 
 
 async def test_a_generation_that_fails_frees_its_slot() -> None:
@@ -112,6 +136,7 @@ def test_a_queue_that_cannot_work_is_refused(slots: int, waiting: int) -> None:
         AdmissionQueue(slots=slots, waiting=waiting)
 
 
+@pytest.mark.requirement("aicore.queue.fair")
 @settings(max_examples=60, deadline=None)
 @given(
     slots=st.integers(1, 3),

@@ -13,12 +13,10 @@ from aicore_protos import aicore_pb2, errors_pb2, types_pb2
 from aicore_sim import __version__
 from aicore_sim.server import AicoreServer
 from tests.aicore.backends import HandDrivenBackend
-from tests.aicore.calls import TIMEOUT, App, detail_of, prompt, texts
+from tests.aicore.calls import TIMEOUT, App, detail_of, eventually, prompt, texts
 from tests.aicore.conftest import Daemon, StartDaemon
 
-PREVIEW = aicore_pb2.ModelSelection(
-    release_stage=aicore_pb2.PREVIEW, preference=aicore_pb2.FULL
-)
+PREVIEW = aicore_pb2.ModelSelection(release_stage=aicore_pb2.PREVIEW, preference=aicore_pb2.FULL)
 CALLS_OF_LATER_VERSIONS = [
     ("Download", aicore_pb2.DownloadRequest(), True),
     ("Warmup", aicore_pb2.WarmupRequest(), False),
@@ -45,6 +43,7 @@ async def status_of(app: App, model: aicore_pb2.ModelSelection | None = None) ->
     return status
 
 
+@pytest.mark.requirement("aicore.generate.finish-last")
 async def test_an_answer_streams_as_the_model_made_it(start_daemon: StartDaemon) -> None:
     script = """
     - thought: Hm.
@@ -73,9 +72,7 @@ async def test_an_answer_streams_as_the_model_made_it(start_daemon: StartDaemon)
         made(text=" me"),
         made(text=" look."),
         made(function_call=aicore_pb2.FunctionCall(name="fetch", args=args)),
-        made(
-            malformed_function_call=aicore_pb2.MalformedFunctionCall(text="{", reason="cut off")
-        ),
+        made(malformed_function_call=aicore_pb2.MalformedFunctionCall(text="{", reason="cut off")),
         made(
             finish=aicore_pb2.Finish(
                 reason=aicore_pb2.MAX_TOKENS,
@@ -85,6 +82,7 @@ async def test_an_answer_streams_as_the_model_made_it(start_daemon: StartDaemon)
     ]
 
 
+@pytest.mark.requirement("aicore.availability.feature-id", "aicore.model-info.simulated-by")
 async def test_the_status_of_a_model_that_works_is_available(start_daemon: StartDaemon) -> None:
     async with start_daemon() as daemon:
         assert await status_of(daemon.app) == aicore_pb2.AVAILABLE
@@ -114,6 +112,7 @@ async def test_a_model_with_less_room_than_the_profile_sets_the_token_limit(
     assert backend.requests == []
 
 
+@pytest.mark.requirement("aicore.availability.feature-not-found")
 async def test_a_feature_that_the_device_lacks_is_refused_by_every_call_with_its_id(
     start_daemon: StartDaemon,
 ) -> None:
@@ -139,12 +138,15 @@ async def test_a_feature_that_the_device_lacks_is_refused_by_every_call_with_its
 async def test_counted_tokens_are_those_that_a_generation_uses(start_daemon: StartDaemon) -> None:
     request = prompt("Where is my order ORD-8492?", system_instruction="Be brief.")
     async with start_daemon(script="- text: Here.") as daemon:
-        counted = await daemon.app.call("CountTokens", aicore_pb2.CountTokensRequest(request=request))
+        counted = await daemon.app.call(
+            "CountTokens", aicore_pb2.CountTokensRequest(request=request)
+        )
         finish = (await daemon.app.generate(request))[-1].finish
     assert (counted.total_tokens, finish.usage.input_tokens) == (11, 11)
     assert finish.usage.output_tokens == 2
 
 
+@pytest.mark.requirement("aicore.limits.empty-prompt")
 @pytest.mark.parametrize(
     "request_",
     [
@@ -165,6 +167,7 @@ async def test_an_empty_prompt_is_too_small(
     assert fault == errors_pb2.GenAiError(error_code=-100, message="The prompt is empty.")
 
 
+@pytest.mark.requirement("aicore.limits.request-too-large")
 @pytest.mark.parametrize(
     ("words", "max_output_tokens", "code"),
     [(4000, None, None), (4001, None, 12), (4000, 4192, None), (4000, 4193, 12)],
@@ -183,6 +186,7 @@ async def test_a_prompt_over_a_token_limit_is_refused_before_inference(
         assert script.consumed == (1 if code is None else 0)
 
 
+@pytest.mark.requirement("aicore.error.codes-pass")
 async def test_a_failure_of_the_model_ends_the_stream_with_its_code(
     start_daemon: StartDaemon,
 ) -> None:
@@ -202,6 +206,7 @@ async def test_a_failure_of_the_model_ends_the_stream_with_its_code(
     assert unknown.error_code == 4711
 
 
+@pytest.mark.requirement("simulator.script.drift")
 async def test_a_generation_without_a_step_is_drift(start_daemon: StartDaemon) -> None:
     async with start_daemon(script="- text: one") as daemon:
         await daemon.app.generate()
@@ -211,6 +216,7 @@ async def test_a_generation_without_a_step_is_drift(start_daemon: StartDaemon) -
         assert (await daemon.shell.device()).running == 0
 
 
+@pytest.mark.requirement("aicore.queue.full-is-busy")
 async def test_status_and_health_answer_while_a_generation_runs_and_others_wait(
     start_daemon: StartDaemon,
 ) -> None:
@@ -253,9 +259,7 @@ async def test_cancelling_a_call_stops_the_model_and_frees_its_slot(
         leaving.cancel()
         await until_queue_is(daemon, 1, 1)
         first.cancel()
-        async with asyncio.timeout(TIMEOUT):
-            while len(backend.requests) < 2:
-                await asyncio.sleep(0)
+        await eventually(lambda: len(backend.requests) == 2)
         assert backend.open == 1
         backend.finish()
         assert (await asyncio.wait_for(waiting.read(), TIMEOUT)) is not None
@@ -280,6 +284,7 @@ async def test_an_app_that_stops_reading_and_cancels_frees_the_slot(
         await until_queue_is(daemon, 0, 0)
 
 
+@pytest.mark.requirement("aicore.availability.unavailable-model")
 async def test_a_model_that_cannot_be_used_gives_8_at_once_and_the_reason_in_the_log(
     start_daemon: StartDaemon, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -289,7 +294,9 @@ async def test_a_model_that_cannot_be_used_gives_8_at_once_and_the_reason_in_the
         assert await status_of(daemon.app) == aicore_pb2.UNAVAILABLE
         faults = [
             await daemon.app.fault("GenerateContent", prompt("hi"), stream=True),
-            await daemon.app.fault("CountTokens", aicore_pb2.CountTokensRequest(request=prompt("x"))),
+            await daemon.app.fault(
+                "CountTokens", aicore_pb2.CountTokensRequest(request=prompt("x"))
+            ),
             await daemon.app.fault("GetModelInfo", aicore_pb2.GetModelInfoRequest()),
         ]
         assert (await daemon.shell.device()).unavailable_reason == backend.reason
@@ -299,6 +306,33 @@ async def test_a_model_that_cannot_be_used_gives_8_at_once_and_the_reason_in_the
     assert "genai_config.json: unknown key 'modle'" in caplog.text
 
 
+async def test_a_model_that_is_lost_gives_8_at_once_also_when_others_wait(
+    start_daemon: StartDaemon,
+) -> None:
+    backend = HandDrivenBackend()
+    async with start_daemon(backend=backend) as daemon:
+        running = daemon.app.start("GenerateContent", prompt("hi"))
+        await until_queue_is(daemon, 1, 0)
+        backend.reason = "the worker died"
+        async with asyncio.timeout(1.0):
+            fault = await daemon.app.fault("GenerateContent", prompt("hi"), stream=True)
+        assert fault.error_code == 8
+        running.cancel()
+
+
+async def test_a_backend_that_fails_to_load_makes_the_model_unavailable(
+    start_daemon: StartDaemon, caplog: pytest.LogCaptureFixture
+) -> None:
+    backend = HandDrivenBackend(failure=OSError("no such library"))
+    async with start_daemon(backend=backend) as daemon:
+        await daemon.server.wait_ready()
+        assert await status_of(daemon.app) == aicore_pb2.UNAVAILABLE
+        device = await daemon.shell.device()
+        assert device.unavailable_reason == "loading failed with OSError: no such library"
+    assert "Traceback" in caplog.text
+
+
+@pytest.mark.requirement("aicore.availability.while-loading")
 async def test_calls_answer_while_the_model_loads_and_generations_wait_for_it(
     start_daemon: StartDaemon,
 ) -> None:
@@ -328,6 +362,7 @@ async def test_stopping_ends_a_stream_and_then_the_model(start_daemon: StartDaem
         await daemon.server.stop()
 
 
+@pytest.mark.requirement("aicore.generate.seeded")
 async def test_requests_without_a_seed_get_the_same_ones_on_every_device_of_one_seed(
     start_daemon: StartDaemon,
 ) -> None:
@@ -347,6 +382,7 @@ async def test_requests_without_a_seed_get_the_same_ones_on_every_device_of_one_
     assert seeds[0][2] == 5
 
 
+@pytest.mark.requirement("simulator.unimplemented-named")
 @pytest.mark.parametrize(("name", "request_", "stream"), CALLS_OF_LATER_VERSIONS)
 async def test_a_call_of_a_later_version_is_refused_by_its_name(
     start_daemon: StartDaemon, name: str, request_: object, stream: bool

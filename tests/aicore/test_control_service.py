@@ -44,6 +44,7 @@ async def test_the_device_describes_itself(start_daemon: StartDaemon) -> None:
     )
 
 
+@pytest.mark.requirement("simulator.identity.shell")
 async def test_every_call_needs_the_control_token(start_daemon: StartDaemon) -> None:
     async with start_daemon() as daemon:
         kinds = {
@@ -58,6 +59,7 @@ async def test_every_call_needs_the_control_token(start_daemon: StartDaemon) -> 
     assert set(kinds.values()) == {errors_pb2.SimulatorError.FORBIDDEN}
 
 
+@pytest.mark.requirement("simulator.unimplemented-named")
 async def test_a_call_of_a_later_version_is_refused_by_its_name(start_daemon: StartDaemon) -> None:
     later = [method for method in CONTROL.methods if method.name not in REAL]
     async with start_daemon() as daemon:
@@ -124,9 +126,7 @@ async def test_packages_are_installed_changed_listed_and_removed(
         assert [package.package_name for package in listed.packages] == ["com.example.app", SHOP]
         owner = daemon.caller(installed.token)
         assert (await owner.call("CheckStatus", aicore_pb2.CheckStatusRequest())).status == 3
-        await shell.call(
-            "UninstallPackage", device_pb2.UninstallPackageRequest(package_name=SHOP)
-        )
+        await shell.call("UninstallPackage", device_pb2.UninstallPackageRequest(package_name=SHOP))
         fault = await owner.fault("CheckStatus", aicore_pb2.CheckStatusRequest())
         assert fault.kind == errors_pb2.SimulatorError.UNAUTHENTICATED
 
@@ -201,6 +201,7 @@ async def test_a_wrong_control_request_says_what_is_wrong(
     assert named in fault.message
 
 
+@pytest.mark.requirement("simulator.identity.launch-token")
 async def test_a_launch_token_ends_with_its_process(start_daemon: StartDaemon) -> None:
     async with start_daemon() as daemon:
         process = await asyncio.create_subprocess_exec(
@@ -221,6 +222,7 @@ async def test_a_launch_token_ends_with_its_process(start_daemon: StartDaemon) -
     assert fault.kind == errors_pb2.SimulatorError.UNAUTHENTICATED
 
 
+@pytest.mark.requirement("simulator.script.left-over")
 async def test_a_script_is_loaded_and_followed(
     start_daemon: StartDaemon, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -260,6 +262,7 @@ async def test_only_a_scripted_model_has_a_script(
     assert "follows no script" in fault.message
 
 
+@pytest.mark.requirement("simulator.clock.real")
 async def test_the_clock_is_the_hosts_and_every_app_may_read_it(start_daemon: StartDaemon) -> None:
     async with start_daemon() as daemon:
         before = time.time_ns()
@@ -268,6 +271,7 @@ async def test_the_clock_is_the_hosts_and_every_app_may_read_it(start_daemon: St
         assert state.mode == device_pb2.SetClockRequest.REAL
 
 
+@pytest.mark.requirement("simulator.clock.real")
 async def test_sleeping_ends_when_the_time_has_come(start_daemon: StartDaemon) -> None:
     async with start_daemon() as daemon:
         until = Timestamp()
@@ -295,6 +299,7 @@ async def test_a_sleeper_does_not_hold_up_the_stop(start_daemon: StartDaemon) ->
         await asyncio.wait({sleeper}, timeout=TIMEOUT)
 
 
+@pytest.mark.requirement("simulator.identity.unauthenticated")
 async def test_a_missing_and_a_wrong_token_are_refused(start_daemon: StartDaemon) -> None:
     async with start_daemon(script="- text: never") as daemon:
         for token in (None, "", "app_wrong", daemon.app_token + "x"):

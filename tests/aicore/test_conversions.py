@@ -58,9 +58,7 @@ def test_a_full_request_reaches_the_backend_whole() -> None:
                         "functionResponse": {
                             "id": "c1",
                             "name": "fetch",
-                            "response": {
-                                "fields": [{"name": "ok", "value": {"boolValue": True}}]
-                            },
+                            "response": {"fields": [{"name": "ok", "value": {"boolValue": True}}]},
                         }
                     }
                 ]
@@ -165,6 +163,7 @@ def test_what_a_request_leaves_out_is_the_models_default() -> None:
     )
 
 
+@pytest.mark.requirement("aicore.request.strict")
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
@@ -238,7 +237,7 @@ def test_what_a_request_leaves_out_is_the_models_default() -> None:
         ),
         ({"toolChoice": {"name": "f"}, "tools": [tool()]}, "tool_choice.name: a name needs mode"),
         ({"sampling": {"temperature": 1.5}}, "sampling.temperature: 1.5 is not in 0.0 to 1.0"),
-        ({"sampling": {"temperature": math.nan}}, "sampling.temperature: nan is not in"),
+        ({"sampling": {"temperature": "NaN"}}, "sampling.temperature: nan is not in"),
         ({"sampling": {"topK": 0}}, "sampling.top_k: 0 is below 1"),
         ({"sampling": {"seed": -1}}, "sampling.seed: -1 is below 0"),
         ({"sampling": {"maxOutputTokens": 0}}, "sampling.max_output_tokens: 0 is below 1"),
@@ -272,6 +271,7 @@ def test_what_a_later_version_will_do_is_refused_by_name(
     assert named in refused.value.message
 
 
+@pytest.mark.requirement("aicore.limits.image")
 def test_a_picture_is_not_supported() -> None:
     parts = [{"image": {"data": "AAE=", "mimeType": "image/png"}}, {"text": "What is it?"}]
     with pytest.raises(GenAiError) as refused:

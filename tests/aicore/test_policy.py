@@ -13,6 +13,7 @@ from aicore_sim.policy.limits import TokenLimits
 LIMITS = TokenLimits(input=4000, total=4100)
 
 
+@pytest.mark.requirement("aicore.error.codes-text")
 @pytest.mark.parametrize(
     ("code", "error_type", "head"),
     [
@@ -40,6 +41,9 @@ def test_a_failure_speaks_as_aicore_does(code: int, error_type: int, head: str) 
     )
 
 
+@pytest.mark.requirement(
+    "aicore.availability.feature-id", "aicore.availability.preview-feature-ids"
+)
 @pytest.mark.parametrize(
     ("stage", "preference", "asked"),
     [("STABLE", "FAST", 645), ("PREVIEW", "FAST", 646), ("PREVIEW", "FULL", 648)],
@@ -50,7 +54,9 @@ def test_a_feature_that_the_phone_lacks_is_named_by_the_id_that_was_asked_for(
     with pytest.raises(GenAiError) as refused:
         require_feature(load_profile("pixel-10"), stage, preference)
     assert (refused.value.error_code, refused.value.error_type) == (606, 3)
-    assert refused.value.message.endswith(f"606-FEATURE_NOT_FOUND: Feature {asked} is not available.")
+    assert refused.value.message.endswith(
+        f"606-FEATURE_NOT_FOUND: Feature {asked} is not available."
+    )
 
 
 def test_the_pixel_10_serves_the_stable_full_model() -> None:
@@ -66,6 +72,7 @@ def test_a_request_that_fits_exactly_passes(
     LIMITS.check(input_tokens, max_output_tokens)
 
 
+@pytest.mark.requirement("aicore.limits.request-too-large")
 @pytest.mark.parametrize(
     ("limits", "input_tokens", "max_output_tokens", "named"),
     [

@@ -258,6 +258,14 @@ class FakeHost(appfunctions_pb2_grpc.AppFunctionManagerServicer):
         enabled = self.states.get(identifier) != "APP_FUNCTION_STATE_DISABLED"
         return appfunctions_pb2.IsEnabledResponse(is_enabled=enabled)
 
+    async def GetCallingPackage(
+        self, request: appfunctions_pb2.GetCallingPackageRequest, context: Any
+    ) -> appfunctions_pb2.GetCallingPackageResponse:
+        await check_token(context)
+        if self.failure is not None:
+            await abort(context, self.failure)
+        return appfunctions_pb2.GetCallingPackageResponse(package_name=self.own)
+
     async def SetEnabled(
         self, request: appfunctions_pb2.SetEnabledRequest, context: Any
     ) -> appfunctions_pb2.SetEnabledResponse:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -15,6 +15,7 @@ from aicore_client import (
     AppFunctionAgentTools,
     Content,
     GenAiException,
+    Generation,
 )
 from aicore_protos import aicore_pb2
 from tests.client.conftest import Device
@@ -74,6 +75,20 @@ def shop(device: Device) -> Device:
     return device
 
 
+@pytest.mark.requirement(
+    "agent.loop.observe-reason-act-evaluate",
+    "agent.event.partial-text",
+    "agent.event.final-text-once",
+    "agent.event.function-call-before",
+    "agent.event.function-response-after",
+    "agent.event.ids",
+    "agent.loop.text-before-call",
+    "agent.session.records-turn",
+    "prompt.request.system-instruction",
+    "prompt.request.tools-run-by-app",
+    "prompt.content.function-parts",
+    "agent.loop.history-invariant",
+)
 async def test_a_turn_with_a_tool_gives_call_response_partials_and_one_final_text(
     shop: Device,
 ) -> None:
@@ -108,6 +123,9 @@ async def test_a_turn_with_a_tool_gives_call_response_partials_and_one_final_tex
     ]
 
 
+@pytest.mark.requirement(
+    "prompt.request.tools",
+)
 async def test_the_declaration_that_the_model_gets_follows_the_metadata(shop: Device) -> None:
     shop.aicore.script([text("Hi."), finish()])
 
@@ -120,6 +138,9 @@ async def test_the_declaration_that_the_model_gets_follows_the_metadata(shop: De
     assert list(tool.parameters.required) == ["orderId"]
 
 
+@pytest.mark.requirement(
+    "agent.runner.temperature-default",
+)
 async def test_sampling_is_left_to_the_model_unless_the_runner_is_told(shop: Device) -> None:
     shop.aicore.script([text("a"), finish()], [text("b"), finish()])
 
@@ -133,6 +154,9 @@ async def test_sampling_is_left_to_the_model_unless_the_runner_is_told(shop: Dev
     assert spoken == aicore_pb2.Sampling(temperature=0.0, top_k=3, max_output_tokens=50)
 
 
+@pytest.mark.requirement(
+    "agent.loop.sequential-tools",
+)
 async def test_several_calls_of_one_answer_run_in_order_under_ids_of_their_own(
     shop: Device,
 ) -> None:
@@ -157,6 +181,10 @@ async def test_several_calls_of_one_answer_run_in_order_under_ids_of_their_own(
     assert [args["orderId"] for _, args in shop.host.executed] == ["A", "B"]
 
 
+@pytest.mark.requirement(
+    "agent.loop.forced-first-call",
+    "prompt.request.tool-choice",
+)
 async def test_a_forced_call_is_forced_only_at_the_first_model_call_of_each_turn(
     shop: Device,
 ) -> None:
@@ -172,6 +200,12 @@ async def test_a_forced_call_is_forced_only_at_the_first_model_call_of_each_turn
     assert modes == [required, auto, required, auto]
 
 
+@pytest.mark.requirement(
+    "agent.max-turns.counts-model-calls",
+    "agent.max-turns.exceeded",
+    "agent.max-turns.session-usable",
+    "common.error.max-turns-number",
+)
 async def test_max_turns_runs_the_last_tools_and_then_raises_and_the_session_lives(
     shop: Device,
 ) -> None:
@@ -189,6 +223,13 @@ async def test_max_turns_runs_the_last_tools_and_then_raises_and_the_session_liv
     assert [sent_values(content) for content in shop.aicore.requests[-1].contents] == [["And now?"]]
 
 
+@pytest.mark.requirement(
+    "agent.loop.tool-exception-reflected",
+    "agent.loop.tool-result-wrapped",
+)
+@pytest.mark.requirement(
+    "agent.loop.app-function-error-shape",
+)
 @pytest.mark.parametrize(
     ("outcome", "told"),
     [
@@ -223,7 +264,7 @@ class Misbehaving(AgentTool):
         super().__init__(delegate)
         self._outcome = outcome
 
-    async def execute(self, args: Mapping[str, object]) -> Mapping[str, object]:
+    async def execute(self, args: dict[str, Any]) -> dict[str, Any]:
         if isinstance(self._outcome, BaseException):
             raise self._outcome
         return self._outcome  # type: ignore[return-value]
@@ -271,6 +312,9 @@ async def test_a_fault_of_the_simulator_inside_a_tool_ends_the_run(shop: Device)
     assert type(raised.value).__name__ == "UnauthenticatedError"
 
 
+@pytest.mark.requirement(
+    "agent.loop.unknown-tool",
+)
 async def test_an_unknown_tool_is_answered_with_the_allowed_names(shop: Device) -> None:
     shop.aicore.script([call("get_wether"), finish()], [text("Ok."), finish()])
 
@@ -286,6 +330,9 @@ async def test_an_unknown_tool_is_answered_with_the_allowed_names(shop: Device) 
     assert shop.host.executed == []
 
 
+@pytest.mark.requirement(
+    "agent.loop.malformed-call",
+)
 async def test_a_call_that_does_not_parse_is_fed_back_and_counts_as_a_turn(shop: Device) -> None:
     broken = [malformed('{"name": "fetch', "unterminated string"), finish()]
     shop.aicore.script(broken, [text("Ok."), finish()], broken)
@@ -306,6 +353,9 @@ async def test_a_call_that_does_not_parse_is_fed_back_and_counts_as_a_turn(shop:
     assert raised.value.error_code == -112
 
 
+@pytest.mark.requirement(
+    "agent.loop.empty-answer",
+)
 async def test_an_empty_answer_ends_the_turn_once_and_is_not_remembered(shop: Device) -> None:
     shop.aicore.script([finish()], [text("Hello."), finish()])
     session = shop_runner(shop).get_or_create_session("s")
@@ -316,6 +366,9 @@ async def test_an_empty_answer_ends_the_turn_once_and_is_not_remembered(shop: De
     assert [sent_values(content) for content in shop.aicore.requests[1].contents] == [["two"]]
 
 
+@pytest.mark.requirement(
+    "agent.loop.broken-answer",
+)
 async def test_an_answer_without_a_finish_is_an_error(shop: Device) -> None:
     shop.aicore.script([text("It is")])
 
@@ -325,6 +378,9 @@ async def test_an_answer_without_a_finish_is_an_error(shop: Device) -> None:
     assert raised.value.error_code == GenAiException.ErrorCode.UNKNOWN
 
 
+@pytest.mark.requirement(
+    "agent.event.errors-raised",
+)
 async def test_an_error_in_mid_stream_reaches_the_caller_after_the_partials(shop: Device) -> None:
     shop.aicore.script([text("It "), gen_ai_error(30, "background")])
     events, error = await collect_failing(shop_runner(shop).run_single_turn_async(say("?")))
@@ -333,6 +389,9 @@ async def test_an_error_in_mid_stream_reaches_the_caller_after_the_partials(shop
     assert error.error_code == GenAiException.ErrorCode.BACKGROUND_USE_BLOCKED
 
 
+@pytest.mark.requirement(
+    "agent.event.function-call-before",
+)
 async def test_a_tool_does_not_start_before_its_call_event_was_taken(shop: Device) -> None:
     shop.aicore.script([call("fetch_order_details", orderId="A"), finish()])
 
@@ -343,6 +402,36 @@ async def test_a_tool_does_not_start_before_its_call_event_was_taken(shop: Devic
     assert shop.host.executed == []
 
 
+async def test_a_slow_consumer_holds_the_turn_back_and_misses_nothing(shop: Device) -> None:
+    shop.aicore.script(
+        [text("a"), text("b"), call("fetch_order_details", orderId="A"), finish()],
+        [text("c"), text("d"), finish()],
+    )
+    model = Generation.get_client(connection=shop.connection)
+    seen: list[tuple[str, int]] = []
+
+    async with asyncio.timeout(5):
+        async for event in shop_runner(shop).run_single_turn_async(say("?")):
+            for _ in range(3):
+                await model.check_status()
+            shown = event.text if isinstance(event, TextMessage) else type(event).__name__
+            seen.append((shown, len(shop.host.executed)))
+
+    assert seen == [
+        ("a", 0),
+        ("b", 0),
+        ("FunctionCall", 0),
+        ("FunctionResponse", 1),
+        ("c", 1),
+        ("d", 1),
+        ("cd", 1),
+    ]
+
+
+@pytest.mark.requirement(
+    "agent.event.text-tokens",
+    "agent.event.text-messages",
+)
 async def test_text_tokens_are_the_partials_and_text_messages_the_completed(
     shop: Device,
 ) -> None:
@@ -356,6 +445,9 @@ async def test_text_tokens_are_the_partials_and_text_messages_the_completed(
     assert (tokens, messages) == (["He", "llo"], ["Hello"])
 
 
+@pytest.mark.requirement(
+    "agent.loop.cold-flow",
+)
 async def test_a_flow_is_cold_and_every_iteration_runs_the_turn_again(shop: Device) -> None:
     session = shop_runner(shop).get_or_create_session("s")
     flow = session.run_async(say("again"))
@@ -368,11 +460,15 @@ async def test_a_flow_is_cold_and_every_iteration_runs_the_turn_again(shop: Devi
     assert len(shop.aicore.requests[1].contents) == 3
 
 
+@pytest.mark.requirement(
+    "agent.tool.decorator",
+    "agent.tool.args",
+)
 async def test_a_decorator_with_another_name_is_called_by_it(shop: Device) -> None:
     (tool,) = await AppFunctionAgentTools.discover(connection=shop.connection)
 
     class Renamed(AgentTool):
-        async def execute(self, args: Mapping[str, object]) -> Mapping[str, object]:
+        async def execute(self, args: dict[str, Any]) -> dict[str, Any]:
             assert self.delegate is not None
             return await self.delegate.execute(args)
 
@@ -389,6 +485,9 @@ async def test_a_decorator_with_another_name_is_called_by_it(shop: Device) -> No
     assert events[1] == FunctionResponse("lookup", {**ORDER, "orderId": "A"})
 
 
+@pytest.mark.requirement(
+    "agent.tool.confirmation-declined",
+)
 async def test_a_declined_tool_never_runs_and_the_model_learns_why(shop: Device) -> None:
     (tool,) = await AppFunctionAgentTools.discover(connection=shop.connection)
     declined = {"status": "CANCELLED_BY_USER", "message": "Action was declined by the user."}
@@ -402,6 +501,9 @@ async def test_a_declined_tool_never_runs_and_the_model_learns_why(shop: Device)
     assert shop.host.executed == []
 
 
+@pytest.mark.requirement(
+    "agent.loop.tool-exception-shape",
+)
 async def test_tool_errors_carry_no_trace_and_no_path(shop: Device) -> None:
     shop.aicore.script([call("fetch_order_details"), finish()], [text("Ok."), finish()])
     (tool,) = await AppFunctionAgentTools.discover(connection=shop.connection)

@@ -27,6 +27,9 @@ def manager(device: Device) -> AppFunctionManager:
     return AppFunctionManager(device.connection)
 
 
+@pytest.mark.requirement(
+    "appfunctions.search.paged",
+)
 async def test_search_returns_whole_metadata_over_all_pages(
     device: Device, manager: AppFunctionManager
 ) -> None:
@@ -87,6 +90,9 @@ VALUES: dict[str, object] = {
 }
 
 
+@pytest.mark.requirement(
+    "appfunctions.value.int64-and-bytes",
+)
 async def test_values_cross_the_host_unchanged(manager: AppFunctionManager) -> None:
     request = ExecuteAppFunctionRequest(
         target_package_name=SHOP, function_identifier=FETCH, parameters=VALUES
@@ -107,6 +113,9 @@ def nested(levels: int) -> object:
     return value
 
 
+@pytest.mark.requirement(
+    "appfunctions.value.nan-refused",
+)
 @pytest.mark.parametrize(
     ("value", "error"),
     [
@@ -169,7 +178,13 @@ async def test_wrong_use_is_a_value_error(manager: AppFunctionManager) -> None:
     with pytest.raises(ValueError, match="Invalid state: 3"):
         await manager.set_app_function_enabled(FETCH, 3)
     with pytest.raises(ValueError, match="App function not found"):
-        await manager.is_app_function_enabled("A#nothing")
+        await manager.is_app_function_enabled("A#nothing", SHOP)
+    for attempt in (
+        manager.is_app_function_enabled("A#nothing"),
+        manager.set_app_function_enabled("A#nothing", 1),
+    ):
+        with pytest.raises(ValueError, match="Function A#nothing does not exist"):
+            await attempt
 
 
 async def test_claiming_another_package_is_denied(device: Device) -> None:
@@ -180,3 +195,23 @@ async def test_claiming_another_package_is_denied(device: Device) -> None:
 
     assert raised.value.error_code == AppFunctionException.ERROR_DENIED
     assert raised.value.error_category == AppFunctionException.ERROR_CATEGORY_REQUEST_ERROR
+
+
+@pytest.mark.requirement(
+    "appfunctions.constants.states",
+    "appfunctions.constants.access-levels",
+    "appfunctions.constants.scopes",
+)
+def test_the_constants_are_those_of_android() -> None:
+    manager, metadata = AppFunctionManager, AppFunctionMetadata
+    assert [
+        manager.APP_FUNCTION_STATE_DEFAULT,
+        manager.APP_FUNCTION_STATE_ENABLED,
+        manager.APP_FUNCTION_STATE_DISABLED,
+    ] == [0, 1, 2]
+    assert [
+        metadata.ACCESS_LEVEL_SELF,
+        metadata.ACCESS_LEVEL_SYSTEM,
+        metadata.ACCESS_LEVEL_ANDROID_TRUSTED,
+    ] == [100, 200, 300]
+    assert [metadata.SCOPE_GLOBAL, metadata.SCOPE_ACTIVITY] == [0, 1]

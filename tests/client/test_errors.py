@@ -20,6 +20,7 @@ from aicore_client import (
     ExecuteAppFunctionRequest,
     GenAiException,
     Generation,
+    MessageTooLargeError,
     SimulatorError,
     UnauthenticatedError,
 )
@@ -51,6 +52,9 @@ async def execute(connection: DeviceConnection) -> object:
     return await AppFunctionManager(connection).execute_app_function(request)
 
 
+@pytest.mark.requirement(
+    "common.error.codes",
+)
 def test_the_error_codes_are_those_of_the_phone() -> None:
     assert {code.name: code.value for code in GenAiException.ErrorCode} == {
         "UNKNOWN": 0,
@@ -78,6 +82,24 @@ def test_the_error_codes_are_those_of_the_phone() -> None:
     }
 
 
+@pytest.mark.requirement(
+    "common.error.app-unknown-codes",
+    "common.error.device-quota-is-busy",
+    "common.error.message",
+    "common.error.retry-delay",
+)
+@pytest.mark.requirement(
+    "appfunctions.error.categories",
+)
+@pytest.mark.requirement(
+    "common.error.simulator-root",
+)
+@pytest.mark.requirement(
+    "common.error.no-grpc-error",
+    "agent.loop.unreachable-daemon",
+    "aicore.error.daemon-dead",
+    "appfunctions.error.host-unreachable",
+)
 @pytest.mark.parametrize(("sent", "shown"), [(9, 9), (28, 9), (606, 606), (-9999, -9999)])
 async def test_a_code_survives_in_unary_calls_and_streams(
     device: Device, sent: int, shown: int
@@ -97,6 +119,9 @@ async def test_a_code_survives_in_unary_calls_and_streams(
         assert str(error) == f"[ErrorCode {shown}] the reason"
 
 
+@pytest.mark.requirement(
+    "common.error.retry-delay",
+)
 async def test_without_a_quota_the_retry_delay_is_zero(device: Device) -> None:
     device.aicore.script([gen_ai_error(12)])
 
@@ -165,9 +190,12 @@ async def test_what_kotlin_throws_for_wrong_use_is_pythons_own_error(
     device.host.failure = simulator_error(kind, "Function x does not exist")
 
     with pytest.raises(expected, match="Function x does not exist"):
-        await AppFunctionManager(device.connection).set_app_function_enabled("x", 1)
+        await AppFunctionManager(device.connection).is_app_function_enabled("x", "p")
 
 
+@pytest.mark.requirement(
+    "simulator.identity.unauthenticated",
+)
 async def test_a_wrong_token_is_unauthenticated_and_the_message_says_what_to_do(
     device: Device,
 ) -> None:
@@ -179,6 +207,9 @@ async def test_a_wrong_token_is_unauthenticated_and_the_message_says_what_to_do(
     await wrong.close()
 
 
+@pytest.mark.requirement(
+    "common.error.no-grpc-error-large-message",
+)
 async def test_a_message_too_large_for_grpc_is_never_busy(device: Device) -> None:
     device.aicore.script([RESOURCE_EXHAUSTED], [RESOURCE_EXHAUSTED])
     model = Generation.get_client(connection=device.connection)
@@ -271,6 +302,10 @@ async def test_a_listener_that_never_answers_is_given_up_within_two_seconds(
     assert elapsed < 2
 
 
+@pytest.mark.requirement(
+    "agent.loop.unreachable-daemon",
+    "common.error.no-grpc-error",
+)
 async def test_a_daemon_that_dies_in_mid_stream_is_not_available_and_found_again_when_back(
     device: Device,
 ) -> None:
@@ -292,10 +327,46 @@ async def test_a_daemon_that_dies_in_mid_stream_is_not_available_and_found_again
     back.answer = lambda request: [text("b"), finish()]
     server = await start_aicore(device.aicore_address, back)
     async with asyncio.timeout(5):
-        while True:
-            try:
-                await run_agent(device.connection)
-                break
-            except GenAiException as error:
-                assert error.error_code == GenAiException.ErrorCode.NOT_AVAILABLE
+        while await outcome(run_agent(device.connection)) != "well":
+            pass
     await server.stop(0)
+
+
+async def outcome(attempt: Awaitable[None]) -> str:
+    try:
+        await attempt
+    except GenAiException as error:
+        return str(error.error_code)
+    return "well"
+
+
+@pytest.mark.requirement(
+    "appfunctions.error.codes",
+)
+def test_the_error_codes_of_app_functions_are_those_of_android() -> None:
+    codes = {
+        name: value for name, value in vars(AppFunctionException).items() if name.startswith("ERR")
+    }
+    assert codes == {
+        "ERROR_DENIED": 1000,
+        "ERROR_INVALID_ARGUMENT": 1001,
+        "ERROR_DISABLED": 1002,
+        "ERROR_FUNCTION_NOT_FOUND": 1003,
+        "ERROR_SYSTEM_ERROR": 2000,
+        "ERROR_CANCELLED": 2001,
+        "ERROR_ENTERPRISE_POLICY_DISALLOWED": 2002,
+        "ERROR_APP_UNKNOWN_ERROR": 3000,
+        "ERROR_CATEGORY_UNKNOWN": 0,
+        "ERROR_CATEGORY_REQUEST_ERROR": 1,
+        "ERROR_CATEGORY_SYSTEM": 2,
+        "ERROR_CATEGORY_APP": 3,
+    }
+
+
+async def test_an_answer_larger_than_the_client_takes_is_a_fault_of_the_simulator(
+    device: Device,
+) -> None:
+    device.host.add("A#f", lambda args: "a" * (65 * 1024 * 1024))
+
+    with pytest.raises(MessageTooLargeError):
+        await execute(device.connection)

@@ -38,6 +38,12 @@ def model(device: Device) -> GenerativeModel:
     return Generation.get_client(connection=device.connection)
 
 
+@pytest.mark.requirement(
+    "prompt.model.check-status",
+    "prompt.model.base-name",
+    "prompt.model.token-limit",
+    "prompt.count-tokens.input-only",
+)
 async def test_status_name_limit_and_count_come_from_the_daemon(
     device: Device, model: GenerativeModel
 ) -> None:
@@ -48,6 +54,9 @@ async def test_status_name_limit_and_count_come_from_the_daemon(
     assert device.aicore.requests[0].contents[0].parts[0].text == "How many?"
 
 
+@pytest.mark.requirement(
+    "common.feature-status.unknown-number",
+)
 async def test_a_status_without_a_name_stays_a_number(
     device: Device, model: GenerativeModel
 ) -> None:
@@ -56,6 +65,11 @@ async def test_a_status_without_a_name_stays_a_number(
     assert await model.check_status() == 17
 
 
+@pytest.mark.requirement(
+    "prompt.generate.stream-deltas",
+    "prompt.generate.streaming-callback",
+    "prompt.candidate.reason-on-last-chunk",
+)
 async def test_a_stream_gives_what_is_new_and_at_last_the_reason(
     device: Device, model: GenerativeModel
 ) -> None:
@@ -74,6 +88,11 @@ async def test_a_stream_gives_what_is_new_and_at_last_the_reason(
     ]
 
 
+@pytest.mark.requirement(
+    "prompt.generate.whole-answer",
+    "prompt.candidate.function-calls",
+    "common.function-call",
+)
 async def test_a_whole_answer_joins_the_chunks(device: Device, model: GenerativeModel) -> None:
     device.aicore.script([text("a"), call("f", x=1), malformed("{", "cut"), text("b"), finish()])
 
@@ -86,6 +105,9 @@ async def test_a_whole_answer_joins_the_chunks(device: Device, model: Generative
     assert response.usage == Usage(input_tokens=7, cached_input_tokens=3, output_tokens=2)
 
 
+@pytest.mark.requirement(
+    "prompt.generate.cancel-stops-model",
+)
 async def test_leaving_the_stream_stops_the_model(device: Device, model: GenerativeModel) -> None:
     hold = Hold()
     device.aicore.script([text("a"), hold])
@@ -96,6 +118,12 @@ async def test_leaving_the_stream_stops_the_model(device: Device, model: Generat
     await asyncio.wait_for(hold.cancelled.wait(), 5)
 
 
+@pytest.mark.requirement(
+    "prompt.request.tools",
+    "prompt.request.system-instruction",
+    "prompt.request.tool-choice",
+    "prompt.model.release-stage-and-preference",
+)
 async def test_a_request_is_sent_whole(device: Device) -> None:
     config = ModelConfig(release_stage=ModelReleaseStage.PREVIEW, preference=ModelPreference.FAST)
     model = Generation.get_client(
@@ -151,6 +179,10 @@ async def test_a_request_is_sent_whole(device: Device) -> None:
     ]
 
 
+@pytest.mark.requirement(
+    "prompt.request.sampling-ranges",
+    "prompt.request.contents-required",
+)
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
@@ -167,6 +199,9 @@ def test_a_request_outside_its_range_is_refused(settings: dict[str, object], nam
         GenerateContentRequest(**{"contents": [PROMPT], **settings})  # type: ignore[arg-type]
 
 
+@pytest.mark.requirement(
+    "prompt.content.empty-refused",
+)
 async def test_an_empty_prompt_never_reaches_the_daemon(
     device: Device, model: GenerativeModel
 ) -> None:
@@ -175,6 +210,9 @@ async def test_an_empty_prompt_never_reaches_the_daemon(
     assert device.aicore.requests == []
 
 
+@pytest.mark.requirement(
+    "prompt.model.close",
+)
 async def test_a_closed_client_refuses_calls(model: GenerativeModel) -> None:
     model.close()
     model.close()
@@ -192,9 +230,44 @@ class Canned(GenerativeModel):
         yield GenerateContentResponse(candidates=(Candidate(text="canned"),))
 
 
+@pytest.mark.requirement(
+    "agent.runner.custom-model",
+)
 async def test_a_runner_uses_the_model_that_it_is_given() -> None:
     runner = AgentRunner(Agent(), generative_model=Canned())
 
     messages = [text async for text in runner.run_single_turn_async(PROMPT).text_messages()]
 
     assert messages == ["canned"]
+
+
+@pytest.mark.requirement(
+    "prompt.model.release-stage-and-preference",
+    "prompt.model.config-default",
+    "prompt.candidate.finish-reasons",
+    "common.feature-status",
+)
+def test_numbers_and_defaults_are_those_of_the_phone() -> None:
+    assert {status.name: status.value for status in FeatureStatus} == {
+        "UNAVAILABLE": 0,
+        "DOWNLOADABLE": 1,
+        "DOWNLOADING": 2,
+        "AVAILABLE": 3,
+    }
+    assert {reason.name: reason.value for reason in FinishReason} == {
+        "STOP": 0,
+        "MAX_TOKENS": 1,
+        "OTHER": -100,
+    }
+    assert [stage.value for stage in ModelReleaseStage] == [0, 1]
+    assert [(choice.name, choice.value) for choice in ModelPreference] == [("FAST", 1), ("FULL", 2)]
+    assert GenerationConfig().model_config == ModelConfig(
+        release_stage=ModelReleaseStage.STABLE, preference=ModelPreference.FULL
+    )
+
+
+@pytest.mark.requirement(
+    "prompt.model.get-client",
+)
+def test_a_client_is_made_without_a_call() -> None:
+    assert isinstance(Generation.get_client(), GenerativeModel)

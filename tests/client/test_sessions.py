@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -46,6 +47,11 @@ async def within_time(event: asyncio.Event) -> None:
         await event.wait()
 
 
+@pytest.mark.requirement(
+    "agent.runner.get-or-create-session",
+    "agent.session.records-turn",
+    "prompt.request.session-id-keeps-no-history",
+)
 async def test_a_session_remembers_and_a_new_handle_continues_it(
     device: Device, runner: AgentRunner
 ) -> None:
@@ -114,6 +120,9 @@ async def test_leaving_the_context_of_a_flow_waits_until_the_turn_has_ended(
     await within_time(hold.cancelled)
 
 
+@pytest.mark.requirement(
+    "agent.loop.cancelled-turn",
+)
 async def test_a_flow_is_cancelled_from_another_task_and_ends_with_code_7(
     device: Device, runner: AgentRunner
 ) -> None:
@@ -184,7 +193,7 @@ class Waiting(AgentTool):
         self.reached = asyncio.Event()
         self.cancelled = asyncio.Event()
 
-    async def execute(self, args: Mapping[str, object]) -> Mapping[str, object]:
+    async def execute(self, args: dict[str, Any]) -> dict[str, Any]:
         self.reached.set()
         try:
             await asyncio.Event().wait()
@@ -193,6 +202,9 @@ class Waiting(AgentTool):
         return {}
 
 
+@pytest.mark.requirement(
+    "agent.loop.cancel-mid-tool",
+)
 async def test_cancelling_during_a_tool_reaches_the_tool_and_rolls_the_turn_back(
     device: Device,
 ) -> None:
@@ -216,6 +228,9 @@ async def test_cancelling_during_a_tool_reaches_the_tool_and_rolls_the_turn_back
     assert last_conversation(device) == [["2"]]
 
 
+@pytest.mark.requirement(
+    "agent.session.turns-serialised",
+)
 async def test_two_turns_of_one_session_run_one_after_the_other(
     device: Device, runner: AgentRunner
 ) -> None:
@@ -235,6 +250,9 @@ async def test_two_turns_of_one_session_run_one_after_the_other(
     assert last_conversation(device) == [["1"], ["one"], ["2"]]
 
 
+@pytest.mark.requirement(
+    "agent.runner.sessions-isolated",
+)
 async def test_five_parallel_sessions_keep_their_secrets_apart(
     device: Device, runner: AgentRunner
 ) -> None:
@@ -256,6 +274,10 @@ async def test_five_parallel_sessions_keep_their_secrets_apart(
     assert set(runner.session_ids) == set(words)
 
 
+@pytest.mark.requirement(
+    "agent.session.close-evicts",
+    "agent.session.closed-refuses-turns",
+)
 async def test_closing_a_session_in_mid_stream_cancels_the_turn_and_twice_is_fine(
     device: Device, runner: AgentRunner
 ) -> None:
@@ -278,6 +300,9 @@ async def test_closing_a_session_in_mid_stream_cancels_the_turn_and_twice_is_fin
     assert last_conversation(device) == [["3"]]
 
 
+@pytest.mark.requirement(
+    "agent.session.delete-waits",
+)
 async def test_deleting_a_session_returns_when_its_turns_have_ended(
     device: Device, runner: AgentRunner
 ) -> None:
@@ -304,7 +329,7 @@ async def test_a_tool_may_delete_the_session_that_runs_it(device: Device) -> Non
     (function,) = await AppFunctionAgentTools.discover(connection=device.connection)
 
     class Forget(AgentTool):
-        async def execute(self, args: Mapping[str, object]) -> Mapping[str, object]:
+        async def execute(self, args: dict[str, Any]) -> dict[str, Any]:
             await session.delete()
             await asyncio.Event().wait()
             return {}
@@ -319,6 +344,10 @@ async def test_a_tool_may_delete_the_session_that_runs_it(device: Device) -> Non
     assert raised.value.error_code == CANCELLED
 
 
+@pytest.mark.requirement(
+    "agent.runner.delete-session",
+    "agent.runner.clear-all-sessions",
+)
 async def test_the_runner_deletes_one_session_or_all_and_handles_start_afresh(
     device: Device, runner: AgentRunner
 ) -> None:
@@ -337,6 +366,9 @@ async def test_the_runner_deletes_one_session_or_all_and_handles_start_afresh(
     assert list(runner.session_ids) == []
 
 
+@pytest.mark.requirement(
+    "agent.runner.single-turn-forgotten",
+)
 async def test_single_turns_leave_nothing_behind(device: Device, runner: AgentRunner) -> None:
     device.aicore.answer = lambda request: [text("ok"), finish()]
 
@@ -350,6 +382,22 @@ async def test_single_turns_leave_nothing_behind(device: Device, runner: AgentRu
     assert all(len(request.contents) == 1 for request in device.aicore.requests)
 
 
+async def test_a_session_keeps_no_task_of_its_turns(device: Device, runner: AgentRunner) -> None:
+    device.aicore.answer = lambda request: [text("ok"), finish()]
+    session = runner.get_or_create_session("s")
+
+    for _ in range(10):
+        await answer_of(session.run_async(say("1")))
+    gc.collect()
+
+    kept = [item for item in gc.get_objects() if isinstance(item, asyncio.Task) and item.done()]
+    assert len(kept) < 10
+    assert len(device.aicore.requests[-1].contents) == 19
+
+
+@pytest.mark.requirement(
+    "agent.runner.close",
+)
 async def test_closing_the_runner_cancels_its_turns_and_refuses_new_ones(
     device: Device, runner: AgentRunner
 ) -> None:
@@ -407,17 +455,29 @@ async def test_a_consumer_cannot_change_the_history_through_an_event(device: Dev
     ]
 
 
+@pytest.mark.requirement(
+    "agent.session.id-rules",
+)
+@pytest.mark.requirement(
+    "agent.runner.sampling-range",
+)
 @pytest.mark.parametrize("session_id", ["", " ", ".", "..", "a b", "a/b", "ä", "a\n", "x" * 129])
 def test_a_session_id_that_a_phone_refuses_is_a_value_error(session_id: str) -> None:
     with pytest.raises(ValueError, match="is no session id"):
         AgentRunner(Agent()).get_or_create_session(session_id)
 
 
+@pytest.mark.requirement(
+    "agent.session.id-rules",
+)
 @pytest.mark.parametrize("session_id", ["a", "x" * 128, "...", "A-z_0.9"])
 def test_a_session_id_of_the_allowed_characters_is_kept(session_id: str) -> None:
     assert AgentRunner(Agent()).get_or_create_session(session_id).session_id == session_id
 
 
+@pytest.mark.requirement(
+    "agent.session.run-async-content",
+)
 def test_a_turn_starts_with_a_user_content_only() -> None:
     session = AgentRunner(Agent()).get_or_create_session("s")
 
@@ -440,3 +500,16 @@ def test_a_turn_starts_with_a_user_content_only() -> None:
 def test_a_setting_outside_its_range_is_named(settings: dict[str, object], named: str) -> None:
     with pytest.raises(ValueError, match=named):
         AgentRunner(Agent(), **settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.requirement(
+    "agent.session.memory-only",
+)
+async def test_a_history_is_gone_with_its_runner(device: Device) -> None:
+    device.aicore.answer = lambda request: [text("ok"), finish()]
+
+    for _ in range(2):
+        runner = AgentRunner(Agent(), connection=device.connection)
+        await answer_of(runner.get_or_create_session("s").run_async(say("1")))
+
+    assert last_conversation(device) == [["1"]]

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import grpc
 import pytest
@@ -22,7 +23,7 @@ CARTS = "com.example.shop.CartTools"
 
 
 class PassOn(AgentTool):
-    async def execute(self, args: Mapping[str, object]) -> Mapping[str, object]:
+    async def execute(self, args: dict[str, Any]) -> dict[str, Any]:
         assert self.delegate is not None
         return await self.delegate.execute(args)
 
@@ -33,7 +34,7 @@ class Unrooted(AgentTool):
     def __init__(self) -> None:
         self._name = "free"
 
-    async def execute(self, args: Mapping[str, object]) -> Mapping[str, object]:
+    async def execute(self, args: dict[str, Any]) -> dict[str, Any]:
         return {}
 
 
@@ -49,6 +50,10 @@ def shop(device: Device) -> Device:
     return device
 
 
+@pytest.mark.requirement(
+    "agent.discover.all-own-functions",
+    "agent.tool.root-has-no-delegate",
+)
 async def test_discover_finds_the_functions_of_the_own_package_only(shop: Device) -> None:
     assert [tool.name for tool in await discover(shop)] == ["fetch_order_details", "cancel_order"]
     assert all(tool.delegate is None for tool in await discover(shop))
@@ -68,6 +73,16 @@ async def test_an_app_without_functions_of_its_own_discovers_none(shop: Device) 
         await discover(shop, "cancel_order")
 
 
+@pytest.mark.requirement(
+    "agent.discover.by-ids",
+)
+@pytest.mark.requirement(
+    "agent.loop.tool-result-wrapped",
+    "agent.tool.args",
+)
+@pytest.mark.requirement(
+    "agent.builder.bad-max-turns-refused",
+)
 @pytest.mark.parametrize(
     ("ids", "names"),
     [
@@ -83,6 +98,9 @@ async def test_ids_are_full_or_bare_and_keep_their_order(
     assert [tool.name for tool in await discover(shop, ids)] == names
 
 
+@pytest.mark.requirement(
+    "agent.discover.unknown-id-refused",
+)
 @pytest.mark.parametrize("wrong", ["fetch_order_detail", f"{ORDERS}#fetch_order_detials"])
 async def test_an_unknown_id_is_an_error_that_names_what_is_near(shop: Device, wrong: str) -> None:
     with pytest.raises(ValueError, match=r"did you mean .*fetch_order_details"):
@@ -94,6 +112,10 @@ async def test_the_id_of_another_package_is_unknown(shop: Device) -> None:
         await discover(shop, "com.example.other.Mail#send")
 
 
+@pytest.mark.requirement(
+    "agent.discover.ambiguous-id-refused",
+    "agent.discover.name-made-unique",
+)
 async def test_a_bare_name_of_two_classes_is_ambiguous_and_gets_the_class_in_its_tool_name(
     shop: Device,
 ) -> None:
@@ -116,6 +138,9 @@ async def test_equal_classes_of_two_modules_get_their_whole_id(device: Device) -
     assert [tool.name for tool in await discover(device)] == ["a_Tools_run", "b_Tools_run"]
 
 
+@pytest.mark.requirement(
+    "agent.tool.decorator",
+)
 async def test_a_decorator_keeps_name_text_and_schema_of_what_it_wraps(device: Device) -> None:
     device.host.add(f"{ORDERS}#f", parameters=[parameter("n", "TYPE_INT")], description="Does f.")
     (tool,) = await discover(device)
@@ -142,6 +167,9 @@ async def test_what_a_function_returns_becomes_a_map(
     assert device.host.executed == [(f"{ORDERS}#f", {"x": 2**62})]
 
 
+@pytest.mark.requirement(
+    "agent.builder.foreign-tools-refused",
+)
 async def test_an_agent_refuses_tools_that_wrap_no_app_function(shop: Device) -> None:
     with pytest.raises(ValueError, match="Unrooted"):
         Agent(tools=[Unrooted()])
@@ -151,6 +179,9 @@ async def test_an_agent_refuses_tools_that_wrap_no_app_function(shop: Device) ->
         PassOn(len)  # type: ignore[arg-type]
 
 
+@pytest.mark.requirement(
+    "agent.builder.duplicate-tool-names-refused",
+)
 async def test_an_agent_refuses_two_tools_of_one_name(shop: Device) -> None:
     tools = await discover(shop)
 
@@ -159,6 +190,18 @@ async def test_an_agent_refuses_two_tools_of_one_name(shop: Device) -> None:
     Agent(tools=[*tools, PassOn(tools[1], name="other")])
 
 
+@pytest.mark.requirement(
+    "agent.builder.set-name",
+    "agent.builder.set-instructions",
+    "agent.builder.set-max-turns",
+    "agent.builder.enable-app-functions",
+    "agent.builder.add-app-function-id",
+    "agent.builder.add-app-function-ids",
+    "agent.builder.add-tool",
+    "agent.builder.add-tools",
+    "agent.builder.setters-return-builder",
+    "agent.value-class",
+)
 async def test_the_builder_takes_tools_and_ids_one_by_one_and_as_lists(shop: Device) -> None:
     first, second = await discover(shop)
 
@@ -187,6 +230,13 @@ async def test_the_builder_takes_tools_and_ids_one_by_one_and_as_lists(shop: Dev
     assert [tool.name for tool in agent.tools] == ["fetch_order_details", "cancel_order"]
 
 
+@pytest.mark.requirement(
+    "agent.name.default",
+    "agent.max-turns.default",
+    "agent.has-app-functions",
+    "agent.app-functions-off",
+    "agent.value-class",
+)
 def test_an_agent_has_the_defaults_of_the_phone() -> None:
     agent = Agent.builder().build()
 
@@ -213,6 +263,9 @@ async def declared_names(device: Device, runner: AgentRunner) -> list[str]:
     return [tool.name for tool in device.aicore.requests[-1].tools]
 
 
+@pytest.mark.requirement(
+    "agent.builder.add-app-function-ids",
+)
 async def test_an_agent_limited_by_ids_declares_only_those(shop: Device) -> None:
     agent = Agent(enabled_app_function_ids=["cancel_order"], is_app_functions_enabled=True)
     runner = AgentRunner(agent, connection=shop.connection)
@@ -231,6 +284,9 @@ async def test_an_id_that_names_nothing_ends_the_run_before_the_model_is_asked(
     assert shop.aicore.requests == []
 
 
+@pytest.mark.requirement(
+    "agent.discover.decorated-not-twice",
+)
 async def test_a_decorated_function_is_not_offered_a_second_time_undecorated(
     shop: Device,
 ) -> None:
@@ -252,6 +308,9 @@ async def test_a_discovered_function_gives_way_to_a_tool_that_has_its_name(shop:
     ]
 
 
+@pytest.mark.requirement(
+    "agent.discover.asked-each-turn",
+)
 async def test_a_restarted_host_is_asked_anew_and_a_dead_one_leaves_the_known_tools(
     shop: Device,
 ) -> None:
@@ -282,3 +341,44 @@ async def test_discovery_does_not_hide_a_failure_of_the_host(shop: Device) -> No
 
     with pytest.raises(Exception, match="broken"):
         await discover(shop)
+
+
+@pytest.mark.requirement(
+    "agent.app-functions-off",
+    "agent.instructions.default",
+)
+async def test_an_agent_without_app_functions_declares_no_tool_and_no_instruction(
+    shop: Device,
+) -> None:
+    assert await declared_names(shop, AgentRunner(Agent(), connection=shop.connection)) == []
+    assert shop.aicore.requests[0].system_instruction == ""
+    assert shop.host.searches == []
+
+
+@pytest.mark.requirement(
+    "agent.constructor-order",
+)
+def test_an_agent_takes_its_settings_by_keyword_only() -> None:
+    with pytest.raises(TypeError):
+        Agent("OrderAssistant", "Assist.")  # type: ignore[call-arg]
+
+
+@pytest.mark.requirement(
+    "agent.runner.dispatcher",
+)
+async def test_a_tool_runs_in_the_event_loop_that_iterates_the_flow(shop: Device) -> None:
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    class Noting(AgentTool):
+        async def execute(self, args: dict[str, Any]) -> dict[str, Any]:
+            loops.append(asyncio.get_running_loop())
+            return {}
+
+    (cancel,) = await discover(shop, "cancel_order")
+    shop.aicore.script([call("cancel_order"), finish()], [text("ok"), finish()])
+    runner = AgentRunner(Agent(tools=[Noting(cancel)]), connection=shop.connection)
+
+    async for _ in runner.run_single_turn_async(Content.builder().text("x").build()):
+        pass
+
+    assert loops == [asyncio.get_running_loop()]

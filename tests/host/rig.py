@@ -21,6 +21,7 @@ from aicore_sim.device.database import open_database
 from aicore_sim.device.home import DeviceHome
 from aicore_sim.device.packages import Identity, PackageStore
 from aicore_sim.device.permissions import full_name
+from aicore_sim.rpc.server import MAX_MESSAGE_BYTES
 from aicore_sim.rpc.values import to_object
 from appfunctions_host.host import AppFunctionHost
 from appfunctions_host.server import start_host
@@ -144,7 +145,10 @@ async def running_device(
         )
         running = await start_host(host, packages, f"unix:{home.socket_path('appfunctions')}")
         try:
-            async with grpc.aio.insecure_channel(running.server.address) as channel:
+            options = [("grpc.max_receive_message_length", MAX_MESSAGE_BYTES)]
+            async with grpc.aio.insecure_channel(
+                running.server.address, options=options
+            ) as channel:
                 yield Device(
                     home=home,
                     packages=packages,

@@ -26,6 +26,8 @@ RAISES = f"{PACKAGE}.TroubleTools#raises"
 REPORTS = f"{PACKAGE}.TroubleTools#reports"
 BLOCKS_LOOP = f"{PACKAGE}.TroubleTools#blocks_the_loop"
 EXITS = f"{PACKAGE}.TroubleTools#exits"
+HANG_IN_THREAD = f"{PACKAGE}.TroubleTools#hang_in_thread"
+HANG_SYNCHRONOUSLY = f"{PACKAGE}.TroubleTools#hang_synchronously"
 NOTHING = f"{PACKAGE}.TroubleTools#nothing"
 
 released = threading.Event()
@@ -72,6 +74,10 @@ class OrderTools(AppFunctionService):
         return True
 
 
+class MoreTools(OrderTools):
+    """A second service with the same method names."""
+
+
 class TroubleTools(AppFunctionService):
     @app_function_declaration
     async def hang(self) -> None:
@@ -82,6 +88,16 @@ class TroubleTools(AppFunctionService):
         except asyncio.CancelledError:
             print("CANCELLED", flush=True)
             raise
+
+    @app_function_declaration
+    async def hang_in_thread(self) -> None:
+        print("ENTERED", flush=True)
+        await asyncio.to_thread(threading.Event().wait)
+
+    @app_function_declaration
+    def hang_synchronously(self) -> None:
+        print("ENTERED", flush=True)
+        threading.Event().wait()
 
     @app_function_declaration
     def echo(self, data: bytes) -> bytes:

@@ -187,6 +187,15 @@ async def test_no_call_may_claim_to_come_from_another_package(
     )
 
 
+async def test_a_caller_learns_the_package_of_its_own_token(device: Device) -> None:
+    app = await device.install("com.ordinary").call(
+        "GetCallingPackage", pb.GetCallingPackageRequest()
+    )
+    shell = await device.shell().call("GetCallingPackage", pb.GetCallingPackageRequest())
+
+    assert (app.package_name, shell.package_name) == ("com.ordinary", "com.android.shell")
+
+
 async def test_a_token_that_the_device_did_not_issue_is_unauthenticated(device: Device) -> None:
     detail = await device.caller("app_guessed").failure("Search", pb.SearchRequest())
 
@@ -380,11 +389,11 @@ async def test_an_app_inside_the_host_that_blocks_its_loop_blocks_only_itself(
     device: Device,
 ) -> None:
     shop = device.install(PACKAGE)
-    provider = LocalProvider(PACKAGE, [TroubleTools])
+    provider = await asyncio.to_thread(LocalProvider, PACKAGE, [TroubleTools])
     device.host.add_local(provider)
     try:
         blocked = asyncio.create_task(shop.execute(BLOCKS_LOOP))
-        assert len(await shop.discovered()) == 7
+        assert len(await shop.discovered()) == 9
         stranger = await device.install("com.ordinary").code(BLOCKS_LOOP)
         assert not blocked.done()
         released.set()

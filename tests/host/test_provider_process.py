@@ -12,7 +12,17 @@ import pytest
 
 from aicore_protos import appfunctions_pb2 as pb
 from tests.host.rig import ROOT, START, Caller, Device, name_of, next_line, provider_process, soon
-from tests.host.shop import CANCEL, EXITS, FETCH, HANG, OFF, PACKAGE, RESET
+from tests.host.shop import (
+    CANCEL,
+    EXITS,
+    FETCH,
+    HANG,
+    HANG_IN_THREAD,
+    HANG_SYNCHRONOUSLY,
+    OFF,
+    PACKAGE,
+    RESET,
+)
 
 
 async def test_a_call_to_a_provider_that_is_killed_fails_with_3000_and_a_restart_brings_it_back(
@@ -94,6 +104,24 @@ async def test_sigterm_ends_a_provider_with_zero_and_takes_its_functions_away(
         await soon(device.host.registry.wait_free(PACKAGE, [FETCH], 5))
 
         assert await shop.discovered() == []
+
+
+@pytest.mark.parametrize(
+    ("function", "code"),
+    # A thread of asyncio's own executor can only be left by ending the process hard.
+    [(HANG, 0), (HANG_SYNCHRONOUSLY, 0), (HANG_IN_THREAD, 1)],
+)
+async def test_a_function_that_never_returns_does_not_keep_its_process_alive(
+    device: Device, function: str, code: int
+) -> None:
+    shop = device.install(PACKAGE)
+    async with provider_process(device, "TroubleTools") as process:
+        call = asyncio.create_task(shop.code(function))
+        assert await next_line(process) == "ENTERED"
+        process.send_signal(signal.SIGTERM)
+
+        assert await soon(process.wait()) == code
+        assert await soon(call) == 3000
 
 
 @pytest.mark.parametrize(

@@ -467,6 +467,12 @@ def test_a_serializable_class_is_a_frozen_dataclass_unless_it_was_a_dataclass_be
         Item("a").name = "b"  # type: ignore[misc]
 
 
+def test_a_declared_method_is_still_called_as_before() -> None:
+    text: str = OrderTools().cancel_order("7")
+
+    assert text == "cancelled 7"
+
+
 def test_only_methods_can_be_declared() -> None:
     with pytest.raises(TypeError, match="declare a plain method"):
         app_function_declaration(property(lambda self: 1))  # type: ignore[call-overload]

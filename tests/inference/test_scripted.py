@@ -63,10 +63,16 @@ async def answer(backend: ScriptedBackend, request: GenerateRequest | None = Non
     return [chunk async for chunk in backend.generate(request or asked())]
 
 
+async def collect(backend: ScriptedBackend, into: list[Chunk]) -> None:
+    async for chunk in backend.generate(asked()):
+        into.append(chunk)  # noqa: PERF401 - kept when the stream fails
+
+
 def texts(chunks: list[Chunk]) -> list[str]:
     return [chunk.text for chunk in chunks if isinstance(chunk, TextDelta)]
 
 
+@pytest.mark.requirement("simulator.script.steps")
 async def test_a_step_speaks_in_the_order_of_its_keys_with_the_thought_first() -> None:
     backend = scripted(
         """
@@ -97,6 +103,7 @@ async def test_text_before_a_call_stays_before_it() -> None:
     assert [chunk.kind for chunk in chunks] == ["text", "text", "function_call", "finish"]
 
 
+@pytest.mark.requirement("simulator.script.steps")
 @pytest.mark.parametrize(
     ("step", "expected"),
     [
@@ -115,10 +122,11 @@ async def test_text_is_cut_as_the_step_says(step: str, expected: list[str]) -> N
 @given(text=st.text(max_size=60), size=st.none() | st.integers(1, 9))
 async def test_chunks_always_add_up_to_the_text(text: str, size: int | None) -> None:
     step = {"text": text} if size is None else {"text": text, "chunk_size": size}
-    backend = scripted(yaml.safe_dump([step], allow_unicode=True))
+    backend = scripted(yaml.safe_dump([step]))
     assert "".join(texts(await answer(backend))) == text
 
 
+@pytest.mark.requirement("simulator.script.drift")
 async def test_steps_are_taken_in_order_and_one_call_too_many_names_itself() -> None:
     backend = scripted("- text: one\n- text: two\n")
     assert backend.remaining() == ("step 1: text 'one'", "step 2: text 'two'")
@@ -134,6 +142,7 @@ async def test_steps_are_taken_in_order_and_one_call_too_many_names_itself() -> 
     assert backend.consumed == 2
 
 
+@pytest.mark.requirement("simulator.script.left-over")
 async def test_what_is_left_over_is_described_in_short() -> None:
     backend = scripted(
         f"""
@@ -164,6 +173,7 @@ async def test_loading_a_script_starts_anew_and_spares_a_running_answer() -> Non
     assert texts(await answer(backend)) == ["fresh"]
 
 
+@pytest.mark.requirement("simulator.script.errors-and-delays")
 async def test_a_scripted_failure_comes_after_the_chunks_it_names() -> None:
     backend = scripted(
         """
@@ -177,8 +187,7 @@ async def test_a_scripted_failure_comes_after_the_chunks_it_names() -> None:
     for _ in range(4):
         said: list[Chunk] = []
         with pytest.raises(BackendError) as failure:
-            async for chunk in backend.generate(asked()):
-                said.append(chunk)  # noqa: PERF401 - kept although the stream fails
+            await collect(backend, said)
         seen.append((texts(said), failure.value.error_code, failure.value.message))
     assert seen == [
         (["a", " b"], 11, "Filtered."),
@@ -188,6 +197,7 @@ async def test_a_scripted_failure_comes_after_the_chunks_it_names() -> None:
     ]
 
 
+@pytest.mark.requirement("simulator.script.errors-and-delays")
 async def test_delays_pass_on_the_device_clock() -> None:
     clock = NapClock()
     script = parse_script("- {text: a b c, delay: 12, chunk_delay: 0.5}", source="test")
@@ -252,6 +262,7 @@ async def test_an_expectation_that_is_met_lets_the_step_run() -> None:
     assert texts(await answer(backend, request)) == ["ok"]
 
 
+@pytest.mark.requirement("simulator.script.drift")
 @pytest.mark.parametrize(
     ("expect", "message"),
     [
@@ -281,6 +292,7 @@ async def test_an_empty_script_is_a_script() -> None:
     }
 
 
+@pytest.mark.requirement("simulator.script.strict")
 @pytest.mark.parametrize(
     ("script", "message"),
     [
