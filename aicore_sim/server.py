@@ -147,6 +147,7 @@ class AicoreServer:
         backend = self._given_backend or _backend(options.model, profile, self._clock)
         home.prepare()
         self._stack.enter_context(home.lock("aicore", wait=LOCK_WAIT))
+        home.write_private(home.profile_path, profile.model_dump_json())
         connection = open_database(home.database_path, create=True)
         self._stack.callback(connection.close)
         store = PackageStore(connection, control_token=home.read_control_token())

@@ -92,7 +92,7 @@ def check_model(model: str) -> str:
         if path.is_file():
             return f"scripted:{path.absolute()}"
         raise CommandError(f"--model {model!r}: there is no script at {str(path)!r}", exit_code=2)
-    if model in names:
+    if model in ("default", *names):
         return model
     if Path(model).is_dir():
         return str(Path(model).absolute())

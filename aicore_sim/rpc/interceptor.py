@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Any, NoReturn
 
 import grpc
@@ -80,13 +81,15 @@ class BoundaryInterceptor(grpc.aio.ServerInterceptor):
         return call
 
     def _around_stream(
-        self, method: str, inner: Callable[[Any, Any], AsyncIterator[Any]]
+        self, method: str, inner: Callable[[Any, Any], AsyncGenerator[Any, None]]
     ) -> Callable[[Any, grpc.aio.ServicerContext], AsyncIterator[Any]]:
         async def call(request: Any, context: grpc.aio.ServicerContext) -> AsyncIterator[Any]:
             try:
                 self._authenticate(method, context)
-                async for item in inner(request, context):
-                    yield item
+                # Closed here and now when the caller leaves, not when it is collected.
+                async with contextlib.aclosing(inner(request, context)) as items:
+                    async for item in items:
+                        yield item
             except DeviceError as error:
                 await _abort(context, error)
             except grpc.aio.AbortError:

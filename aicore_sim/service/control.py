@@ -16,7 +16,6 @@ from aicore_sim.device.packages import Package, PackageStore, UnknownPackage
 from aicore_sim.inference.scripted import ScriptedBackend, ScriptError, parse_script
 from aicore_sim.rpc.identity import require_shell
 from aicore_sim.service.generation import Generations
-from aicore_sim.service.refusals import unimplemented
 from aicore_sim.service.unimplemented import refuse_the_rest
 
 logger = logging.getLogger(__name__)
@@ -110,8 +109,6 @@ class DeviceControlServicer(device_pb2_grpc.DeviceControlServicer):
         self, request: device_pb2.IssueLaunchTokenRequest, context: Any
     ) -> device_pb2.IssueLaunchTokenResponse:
         require_shell("IssueLaunchToken")
-        if request.pid == 0:
-            raise unimplemented("IssueLaunchToken without a pid")
         with _store_errors():
             token = self._store.issue_launch_token(request.package_name, request.pid)
         logger.info("issued a launch token package=%s pid=%d", request.package_name, request.pid)

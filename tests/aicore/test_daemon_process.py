@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -176,10 +177,14 @@ async def test_killing_the_parent_kills_the_daemon(short_dir: Path) -> None:
     )  # fmt: skip
     assert parent.stdout is not None
     pid = int(await asyncio.wait_for(parent.stdout.readline(), START_TIMEOUT))
-    await eventually(ready.exists, START_TIMEOUT)
-    parent.kill()
-    await asyncio.wait_for(parent.wait(), STOP_TIMEOUT)
-    await eventually(lambda: not is_alive(pid), STOP_TIMEOUT)
+    try:
+        await eventually(ready.exists, START_TIMEOUT)
+        parent.kill()
+        await asyncio.wait_for(parent.wait(), STOP_TIMEOUT)
+        await eventually(lambda: not is_alive(pid), STOP_TIMEOUT)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 async def test_a_running_stream_does_not_hold_up_the_stop(short_dir: Path) -> None:
