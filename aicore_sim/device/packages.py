@@ -92,7 +92,9 @@ class PackageStore:
         """Install or update a package; returns it with a new token.
 
         An update keeps the uid and replaces the permissions. Its signing digest must stay the
-        same, as on Android. Raises ValueError for a bad name, permission or digest.
+        same, as on Android. The allowlist is the device's, not the package's: it goes by name and
+        digest, outlives an uninstall, and changes only when targets are given. Raises ValueError
+        for a bad name, permission or digest.
         """
         if not _PACKAGE_NAME.fullmatch(package_name):
             raise ValueError(
@@ -126,7 +128,8 @@ class PackageStore:
             run.executemany(
                 "INSERT INTO grants VALUES (?, ?)", [(package_name, name) for name in names]
             )
-            self._write_allowlist(run, package_name, digest, allowlist_targets)
+            if targets := tuple(allowlist_targets):
+                self._write_allowlist(run, package_name, digest, targets)
             run.execute(
                 "INSERT INTO tokens VALUES (?, ?, NULL, NULL)", (_hash(token), package_name)
             )
@@ -134,13 +137,9 @@ class PackageStore:
 
     def uninstall(self, package_name: str) -> None:
         """Remove a package, its grants and its tokens. Raises UnknownPackage."""
-        package = self._require(package_name)
+        self._require(package_name)
         with self._transaction() as run:
             run.execute("DELETE FROM packages WHERE package_name = ?", (package_name,))
-            run.execute(
-                "DELETE FROM allowlist WHERE agent_package = ? AND agent_digest = ?",
-                (package_name, package.signing_digest),
-            )
 
     def grant(self, package_name: str, permission: str) -> Package:
         """Raises UnknownPackage, and ValueError for an unknown permission."""

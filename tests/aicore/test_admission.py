@@ -45,7 +45,11 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-@pytest.mark.requirement("aicore.queue.full-is-busy", "aicore.queue.contention-has-no-delay")
+@pytest.mark.requirement(
+    "aicore.error.codes-text",
+    "aicore.queue.contention-has-no-delay",
+    "aicore.queue.full-is-busy",
+)
 async def test_one_runs_one_waits_and_the_others_are_busy_at_once() -> None:
     crowd = Crowd(AdmissionQueue(slots=1, waiting=1))
     tasks = [crowd.join(number) for number in range(6)]
@@ -81,6 +85,7 @@ async def test_a_caller_that_leaves_the_line_never_runs_and_frees_its_place() ->
     assert (crowd.queue.running, crowd.queue.waiting) == (0, 0)
 
 
+@pytest.mark.requirement("aicore.queue.fair")
 async def test_a_slot_given_to_a_caller_that_is_cancelled_goes_to_the_next() -> None:
     crowd = Crowd(AdmissionQueue(slots=1, waiting=2))
     async with crowd.queue.slot():
@@ -136,7 +141,7 @@ def test_a_queue_that_cannot_work_is_refused(slots: int, waiting: int) -> None:
         AdmissionQueue(slots=slots, waiting=waiting)
 
 
-@pytest.mark.requirement("aicore.queue.fair")
+@pytest.mark.requirement("aicore.queue.fair", "aicore.queue.full-is-busy")
 @settings(max_examples=60, deadline=None)
 @given(
     slots=st.integers(1, 3),

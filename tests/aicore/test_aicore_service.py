@@ -98,6 +98,7 @@ async def test_the_status_of_a_model_that_works_is_available(start_daemon: Start
     )
 
 
+@pytest.mark.requirement("aicore.limits.request-too-large")
 async def test_a_model_with_less_room_than_the_profile_sets_the_token_limit(
     start_daemon: StartDaemon,
 ) -> None:
@@ -135,6 +136,7 @@ async def test_a_feature_that_the_device_lacks_is_refused_by_every_call_with_its
     assert faults == [expected] * 4
 
 
+@pytest.mark.requirement("prompt.count-tokens.input-only")
 async def test_counted_tokens_are_those_that_a_generation_uses(start_daemon: StartDaemon) -> None:
     request = prompt("Where is my order ORD-8492?", system_instruction="Be brief.")
     async with start_daemon(script="- text: Here.") as daemon:
@@ -186,7 +188,7 @@ async def test_a_prompt_over_a_token_limit_is_refused_before_inference(
         assert script.consumed == (1 if code is None else 0)
 
 
-@pytest.mark.requirement("aicore.error.codes-pass")
+@pytest.mark.requirement("aicore.error.codes-pass", "common.error.app-unknown-codes")
 async def test_a_failure_of_the_model_ends_the_stream_with_its_code(
     start_daemon: StartDaemon,
 ) -> None:
@@ -216,7 +218,7 @@ async def test_a_generation_without_a_step_is_drift(start_daemon: StartDaemon) -
         assert (await daemon.shell.device()).running == 0
 
 
-@pytest.mark.requirement("aicore.queue.full-is-busy")
+@pytest.mark.requirement("aicore.queue.contention-has-no-delay", "aicore.queue.full-is-busy")
 async def test_status_and_health_answer_while_a_generation_runs_and_others_wait(
     start_daemon: StartDaemon,
 ) -> None:
@@ -242,6 +244,7 @@ async def test_status_and_health_answer_while_a_generation_runs_and_others_wait(
     assert len(answers) == len(backend.requests) == 9
 
 
+@pytest.mark.requirement("prompt.generate.cancel-stops-model")
 @pytest.mark.parametrize("chunks_before", [0, 1, 50])
 async def test_cancelling_a_call_stops_the_model_and_frees_its_slot(
     start_daemon: StartDaemon, chunks_before: int

@@ -253,6 +253,7 @@ def test_a_request_that_breaks_a_rule_is_refused_by_its_field(
     assert refused.value.message.startswith(problem)
 
 
+@pytest.mark.requirement("simulator.unimplemented-named")
 @pytest.mark.parametrize(
     ("fields", "named"),
     [

@@ -161,6 +161,7 @@ async def test_the_end_of_the_parents_pipe_ends_the_daemon(short_dir: Path) -> N
     assert code == 0
 
 
+@pytest.mark.requirement("simulator.command.no-orphans")
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills with the parent")
 async def test_killing_the_parent_kills_the_daemon(short_dir: Path) -> None:
     starter = (

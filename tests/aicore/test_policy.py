@@ -42,7 +42,9 @@ def test_a_failure_speaks_as_aicore_does(code: int, error_type: int, head: str) 
 
 
 @pytest.mark.requirement(
-    "aicore.availability.feature-id", "aicore.availability.preview-feature-ids"
+    "aicore.availability.feature-id",
+    "aicore.availability.feature-not-found",
+    "aicore.availability.preview-feature-ids",
 )
 @pytest.mark.parametrize(
     ("stage", "preference", "asked"),
@@ -59,6 +61,7 @@ def test_a_feature_that_the_phone_lacks_is_named_by_the_id_that_was_asked_for(
     )
 
 
+@pytest.mark.requirement("aicore.availability.feature-id")
 def test_the_pixel_10_serves_the_stable_full_model() -> None:
     assert require_feature(load_profile("pixel-10"), "STABLE", "FULL") == 636
 

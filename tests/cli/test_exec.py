@@ -37,12 +37,14 @@ def model(tmp_path: Path) -> str:
     return script(tmp_path / "script.yaml", "[]\n")
 
 
+@pytest.mark.requirement("simulator.command.exec")
 @pytest.mark.parametrize("code", [0, 7])
 def test_exec_returns_the_exit_code_of_the_command(model: str, code: int) -> None:
     command = (sys.executable, "-c", f"raise SystemExit({code})")
     assert run("exec", "--model", model, "--", *command).returncode == code
 
 
+@pytest.mark.requirement("simulator.command.exec")
 def test_exec_gives_the_command_a_device_and_an_identity(model: str) -> None:
     done = run("exec", "--as", "com.example.x", "--model", model, "--", sys.executable, "-c", WHO)
     assert done.returncode == 0, done.stderr
@@ -76,6 +78,7 @@ def test_a_command_killed_by_a_signal_is_reported_as_a_shell_would(model: str) -
     assert run("exec", "--model", model, "--", *command).returncode == 137
 
 
+@pytest.mark.requirement("simulator.identity.launch-token", "simulator.identity.unauthenticated")
 def test_the_token_of_a_command_ends_with_it(tmp_path: Path, model: str) -> None:
     with Up(tmp_path / "device", "--model", model) as up:
         home = ("--device-dir", str(tmp_path / "device"))
@@ -108,6 +111,7 @@ def test_exec_uses_a_running_device_and_leaves_it_running(tmp_path: Path, model:
         assert "--model" in refused.stderr
 
 
+@pytest.mark.requirement("simulator.command.no-orphans")
 def test_killing_exec_ends_the_command_and_the_device(tmp_path: Path, model: str) -> None:
     device_dir = tmp_path / "device"
     marker = f"import sys; print('up', flush=True); sys.stdin.read()  # {device_dir}"

@@ -27,6 +27,7 @@ def _packages(home: tuple[str, str]) -> dict[str, dict[str, object]]:
     return {item["package"]: item for item in listed}
 
 
+@pytest.mark.requirement("simulator.identity.uid")
 def test_a_package_gets_a_uid_and_its_permissions_and_goes_again(home: tuple[str, str]) -> None:
     installed = run(
         "pm", "install", "com.example.a", "--permission", SHORT, "--allowlist", "*", *home

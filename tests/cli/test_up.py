@@ -24,6 +24,7 @@ def device_dir(tmp_path: Path) -> Path:
     return tmp_path / "device"
 
 
+@pytest.mark.requirement("simulator.command.ready")
 def test_up_tells_where_the_device_is_and_never_a_token(device_dir: Path, model: str) -> None:
     ready_file = device_dir.parent / "ready.json"
     with Up(device_dir, "--model", model, "--ready-file", str(ready_file), "--seed", "7") as up:
@@ -46,6 +47,7 @@ def test_up_tells_where_the_device_is_and_never_a_token(device_dir: Path, model:
         assert token not in up.output + up.errors + ready_file.read_text()
 
 
+@pytest.mark.requirement("simulator.device.private")
 def test_everything_in_the_device_directory_is_private(device_dir: Path, model: str) -> None:
     with Up(device_dir, "--model", model):
         modes = {
@@ -68,6 +70,7 @@ def test_a_signal_stops_everything_and_is_no_failure(
         assert not (device_dir / "appfunctions.sock").exists()
 
 
+@pytest.mark.requirement("simulator.device.one-owner")
 def test_a_second_up_is_refused_with_the_pid_of_the_first(device_dir: Path, model: str) -> None:
     with Up(device_dir, "--model", model) as up:
         second = run("up", "--device-dir", str(device_dir), "--model", model)
@@ -86,6 +89,7 @@ def test_two_devices_run_side_by_side(tmp_path: Path, model: str) -> None:
             assert run("status", "--device-dir", str(tmp_path / name)).returncode == 0
 
 
+@pytest.mark.requirement("simulator.command.no-orphans", "simulator.device.one-owner")
 def test_killing_up_leaves_no_process_and_the_next_up_works(device_dir: Path, model: str) -> None:
     with Up(device_dir, "--model", model) as up:
         up.end(signal.SIGKILL)
@@ -104,6 +108,7 @@ def test_the_next_up_works_while_the_daemons_of_a_killed_one_are_still_ending(
             assert again.end() == 0
 
 
+@pytest.mark.requirement("simulator.command.no-orphans")
 @pytest.mark.parametrize("daemon", ["aicore", "appfunctions"])
 def test_when_a_daemon_dies_up_stops_the_other_and_exits_with_3(
     device_dir: Path, model: str, daemon: str
@@ -117,6 +122,7 @@ def test_when_a_daemon_dies_up_stops_the_other_and_exits_with_3(
         assert again.end() == 0
 
 
+@pytest.mark.requirement("simulator.command.detach")
 def test_detached_up_returns_although_its_output_is_a_pipe(device_dir: Path, model: str) -> None:
     started = run("up", "--detach", "--device-dir", str(device_dir), "--model", model)
     try:
@@ -148,6 +154,7 @@ def test_detached_up_reports_why_the_device_did_not_start(device_dir: Path) -> N
     assert "/nowhere.yaml" in started.stderr
 
 
+@pytest.mark.requirement("simulator.command.port-in-use")
 def test_a_port_in_use_is_a_clear_error_and_nothing_is_left(device_dir: Path, model: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
@@ -159,6 +166,7 @@ def test_a_port_in_use_is_a_clear_error_and_nothing_is_left(device_dir: Path, mo
     assert processes_of(device_dir) == {}
 
 
+@pytest.mark.requirement("simulator.command.port-in-use")
 def test_the_device_serves_on_loopback_ports_that_the_system_chose(
     device_dir: Path, model: str
 ) -> None:
@@ -177,6 +185,7 @@ def test_only_loopback_and_sockets_are_served(device_dir: Path, model: str) -> N
     assert "loopback" in done.stderr
 
 
+@pytest.mark.requirement("simulator.device.short-socket")
 def test_a_device_directory_too_deep_for_a_socket_gets_a_short_private_folder(
     tmp_path: Path, model: str
 ) -> None:

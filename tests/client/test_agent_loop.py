@@ -76,18 +76,20 @@ def shop(device: Device) -> Device:
 
 
 @pytest.mark.requirement(
-    "agent.loop.observe-reason-act-evaluate",
-    "agent.event.partial-text",
+    "agent.builder.enable-app-functions",
     "agent.event.final-text-once",
     "agent.event.function-call-before",
     "agent.event.function-response-after",
     "agent.event.ids",
+    "agent.event.partial-text",
+    "agent.loop.history-invariant",
+    "agent.loop.observe-reason-act-evaluate",
     "agent.loop.text-before-call",
     "agent.session.records-turn",
+    "agent.tool.args",
+    "prompt.content.function-parts",
     "prompt.request.system-instruction",
     "prompt.request.tools-run-by-app",
-    "prompt.content.function-parts",
-    "agent.loop.history-invariant",
 )
 async def test_a_turn_with_a_tool_gives_call_response_partials_and_one_final_text(
     shop: Device,
@@ -123,9 +125,7 @@ async def test_a_turn_with_a_tool_gives_call_response_partials_and_one_final_tex
     ]
 
 
-@pytest.mark.requirement(
-    "prompt.request.tools",
-)
+@pytest.mark.requirement("prompt.request.tools")
 async def test_the_declaration_that_the_model_gets_follows_the_metadata(shop: Device) -> None:
     shop.aicore.script([text("Hi."), finish()])
 
@@ -138,9 +138,7 @@ async def test_the_declaration_that_the_model_gets_follows_the_metadata(shop: De
     assert list(tool.parameters.required) == ["orderId"]
 
 
-@pytest.mark.requirement(
-    "agent.runner.temperature-default",
-)
+@pytest.mark.requirement("agent.runner.temperature-default")
 async def test_sampling_is_left_to_the_model_unless_the_runner_is_told(shop: Device) -> None:
     shop.aicore.script([text("a"), finish()], [text("b"), finish()])
 
@@ -154,9 +152,7 @@ async def test_sampling_is_left_to_the_model_unless_the_runner_is_told(shop: Dev
     assert spoken == aicore_pb2.Sampling(temperature=0.0, top_k=3, max_output_tokens=50)
 
 
-@pytest.mark.requirement(
-    "agent.loop.sequential-tools",
-)
+@pytest.mark.requirement("agent.event.ids", "agent.loop.sequential-tools")
 async def test_several_calls_of_one_answer_run_in_order_under_ids_of_their_own(
     shop: Device,
 ) -> None:
@@ -181,10 +177,7 @@ async def test_several_calls_of_one_answer_run_in_order_under_ids_of_their_own(
     assert [args["orderId"] for _, args in shop.host.executed] == ["A", "B"]
 
 
-@pytest.mark.requirement(
-    "agent.loop.forced-first-call",
-    "prompt.request.tool-choice",
-)
+@pytest.mark.requirement("agent.loop.forced-first-call", "prompt.request.tool-choice")
 async def test_a_forced_call_is_forced_only_at_the_first_model_call_of_each_turn(
     shop: Device,
 ) -> None:
@@ -224,11 +217,8 @@ async def test_max_turns_runs_the_last_tools_and_then_raises_and_the_session_liv
 
 
 @pytest.mark.requirement(
-    "agent.loop.tool-exception-reflected",
-    "agent.loop.tool-result-wrapped",
-)
-@pytest.mark.requirement(
     "agent.loop.app-function-error-shape",
+    "agent.loop.tool-exception-reflected",
 )
 @pytest.mark.parametrize(
     ("outcome", "told"),
@@ -270,6 +260,11 @@ class Misbehaving(AgentTool):
         return self._outcome  # type: ignore[return-value]
 
 
+@pytest.mark.requirement(
+    "agent.loop.tool-exception-reflected",
+    "agent.loop.tool-exception-shape",
+    "agent.loop.tool-result-wrapped",
+)
 @pytest.mark.parametrize(
     ("outcome", "response"),
     [
@@ -312,9 +307,7 @@ async def test_a_fault_of_the_simulator_inside_a_tool_ends_the_run(shop: Device)
     assert type(raised.value).__name__ == "UnauthenticatedError"
 
 
-@pytest.mark.requirement(
-    "agent.loop.unknown-tool",
-)
+@pytest.mark.requirement("agent.loop.unknown-tool")
 async def test_an_unknown_tool_is_answered_with_the_allowed_names(shop: Device) -> None:
     shop.aicore.script([call("get_wether"), finish()], [text("Ok."), finish()])
 
@@ -330,9 +323,7 @@ async def test_an_unknown_tool_is_answered_with_the_allowed_names(shop: Device) 
     assert shop.host.executed == []
 
 
-@pytest.mark.requirement(
-    "agent.loop.malformed-call",
-)
+@pytest.mark.requirement("agent.loop.malformed-call")
 async def test_a_call_that_does_not_parse_is_fed_back_and_counts_as_a_turn(shop: Device) -> None:
     broken = [malformed('{"name": "fetch', "unterminated string"), finish()]
     shop.aicore.script(broken, [text("Ok."), finish()], broken)
@@ -353,9 +344,7 @@ async def test_a_call_that_does_not_parse_is_fed_back_and_counts_as_a_turn(shop:
     assert raised.value.error_code == -112
 
 
-@pytest.mark.requirement(
-    "agent.loop.empty-answer",
-)
+@pytest.mark.requirement("agent.loop.empty-answer")
 async def test_an_empty_answer_ends_the_turn_once_and_is_not_remembered(shop: Device) -> None:
     shop.aicore.script([finish()], [text("Hello."), finish()])
     session = shop_runner(shop).get_or_create_session("s")
@@ -366,9 +355,7 @@ async def test_an_empty_answer_ends_the_turn_once_and_is_not_remembered(shop: De
     assert [sent_values(content) for content in shop.aicore.requests[1].contents] == [["two"]]
 
 
-@pytest.mark.requirement(
-    "agent.loop.broken-answer",
-)
+@pytest.mark.requirement("agent.loop.broken-answer")
 async def test_an_answer_without_a_finish_is_an_error(shop: Device) -> None:
     shop.aicore.script([text("It is")])
 
@@ -378,9 +365,7 @@ async def test_an_answer_without_a_finish_is_an_error(shop: Device) -> None:
     assert raised.value.error_code == GenAiException.ErrorCode.UNKNOWN
 
 
-@pytest.mark.requirement(
-    "agent.event.errors-raised",
-)
+@pytest.mark.requirement("agent.event.errors-raised")
 async def test_an_error_in_mid_stream_reaches_the_caller_after_the_partials(shop: Device) -> None:
     shop.aicore.script([text("It "), gen_ai_error(30, "background")])
     events, error = await collect_failing(shop_runner(shop).run_single_turn_async(say("?")))
@@ -389,9 +374,7 @@ async def test_an_error_in_mid_stream_reaches_the_caller_after_the_partials(shop
     assert error.error_code == GenAiException.ErrorCode.BACKGROUND_USE_BLOCKED
 
 
-@pytest.mark.requirement(
-    "agent.event.function-call-before",
-)
+@pytest.mark.requirement("agent.event.function-call-before")
 async def test_a_tool_does_not_start_before_its_call_event_was_taken(shop: Device) -> None:
     shop.aicore.script([call("fetch_order_details", orderId="A"), finish()])
 
@@ -428,10 +411,7 @@ async def test_a_slow_consumer_holds_the_turn_back_and_misses_nothing(shop: Devi
     ]
 
 
-@pytest.mark.requirement(
-    "agent.event.text-tokens",
-    "agent.event.text-messages",
-)
+@pytest.mark.requirement("agent.event.text-messages", "agent.event.text-tokens")
 async def test_text_tokens_are_the_partials_and_text_messages_the_completed(
     shop: Device,
 ) -> None:
@@ -445,9 +425,7 @@ async def test_text_tokens_are_the_partials_and_text_messages_the_completed(
     assert (tokens, messages) == (["He", "llo"], ["Hello"])
 
 
-@pytest.mark.requirement(
-    "agent.loop.cold-flow",
-)
+@pytest.mark.requirement("agent.loop.cold-flow")
 async def test_a_flow_is_cold_and_every_iteration_runs_the_turn_again(shop: Device) -> None:
     session = shop_runner(shop).get_or_create_session("s")
     flow = session.run_async(say("again"))
@@ -461,8 +439,9 @@ async def test_a_flow_is_cold_and_every_iteration_runs_the_turn_again(shop: Devi
 
 
 @pytest.mark.requirement(
-    "agent.tool.decorator",
+    "agent.discover.decorated-not-twice",
     "agent.tool.args",
+    "agent.tool.decorator",
 )
 async def test_a_decorator_with_another_name_is_called_by_it(shop: Device) -> None:
     (tool,) = await AppFunctionAgentTools.discover(connection=shop.connection)
@@ -485,9 +464,7 @@ async def test_a_decorator_with_another_name_is_called_by_it(shop: Device) -> No
     assert events[1] == FunctionResponse("lookup", {**ORDER, "orderId": "A"})
 
 
-@pytest.mark.requirement(
-    "agent.tool.confirmation-declined",
-)
+@pytest.mark.requirement("agent.tool.confirmation-declined")
 async def test_a_declined_tool_never_runs_and_the_model_learns_why(shop: Device) -> None:
     (tool,) = await AppFunctionAgentTools.discover(connection=shop.connection)
     declined = {"status": "CANCELLED_BY_USER", "message": "Action was declined by the user."}
@@ -501,9 +478,7 @@ async def test_a_declined_tool_never_runs_and_the_model_learns_why(shop: Device)
     assert shop.host.executed == []
 
 
-@pytest.mark.requirement(
-    "agent.loop.tool-exception-shape",
-)
+@pytest.mark.requirement("agent.loop.tool-exception-shape")
 async def test_tool_errors_carry_no_trace_and_no_path(shop: Device) -> None:
     shop.aicore.script([call("fetch_order_details"), finish()], [text("Ok."), finish()])
     (tool,) = await AppFunctionAgentTools.discover(connection=shop.connection)

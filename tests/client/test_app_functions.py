@@ -27,9 +27,7 @@ def manager(device: Device) -> AppFunctionManager:
     return AppFunctionManager(device.connection)
 
 
-@pytest.mark.requirement(
-    "appfunctions.search.paged",
-)
+@pytest.mark.requirement("appfunctions.search.paged")
 async def test_search_returns_whole_metadata_over_all_pages(
     device: Device, manager: AppFunctionManager
 ) -> None:
@@ -47,6 +45,7 @@ async def test_search_returns_whole_metadata_over_all_pages(
     assert send.name.package_name == "com.example.mail"
 
 
+@pytest.mark.requirement("appfunctions.search.filters")
 async def test_search_sends_every_filter(device: Device, manager: AppFunctionManager) -> None:
     await manager.search_app_functions(
         AppFunctionSearchSpec(
@@ -90,9 +89,7 @@ VALUES: dict[str, object] = {
 }
 
 
-@pytest.mark.requirement(
-    "appfunctions.value.int64-and-bytes",
-)
+@pytest.mark.requirement("appfunctions.value.int64-and-bytes")
 async def test_values_cross_the_host_unchanged(manager: AppFunctionManager) -> None:
     request = ExecuteAppFunctionRequest(
         target_package_name=SHOP, function_identifier=FETCH, parameters=VALUES
@@ -113,9 +110,7 @@ def nested(levels: int) -> object:
     return value
 
 
-@pytest.mark.requirement(
-    "appfunctions.value.nan-refused",
-)
+@pytest.mark.requirement("appfunctions.value.nan-refused")
 @pytest.mark.parametrize(
     ("value", "error"),
     [
@@ -147,6 +142,7 @@ async def test_the_deepest_value_that_is_accepted_crosses(manager: AppFunctionMa
     assert (await manager.execute_app_function(request)).return_value == {"x": nested(29)}
 
 
+@pytest.mark.requirement("appfunctions.execute.large-payload")
 async def test_five_megabytes_cross_the_host(manager: AppFunctionManager) -> None:
     payload = {"x": "a" * (5 * 1024 * 1024)}
     request = ExecuteAppFunctionRequest(
@@ -156,6 +152,7 @@ async def test_five_megabytes_cross_the_host(manager: AppFunctionManager) -> Non
     assert (await manager.execute_app_function(request)).return_value == payload
 
 
+@pytest.mark.requirement("appfunctions.state.get-states-omits")
 async def test_states_leave_out_what_does_not_exist(manager: AppFunctionManager) -> None:
     names = [AppFunctionName(SHOP, FETCH), AppFunctionName(SHOP, "A#nothing")]
 
@@ -187,6 +184,7 @@ async def test_wrong_use_is_a_value_error(manager: AppFunctionManager) -> None:
             await attempt
 
 
+@pytest.mark.requirement("appfunctions.caller.claimed-package-checked")
 async def test_claiming_another_package_is_denied(device: Device) -> None:
     claimed = AppFunctionManager(device.connection, calling_package="com.example.other")
 

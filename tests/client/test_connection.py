@@ -77,6 +77,7 @@ asyncio.run(leave())
 """
 
 
+@pytest.mark.requirement("agent.runner.dispatcher")
 def test_one_runner_serves_several_event_loops_in_a_row_and_exits_cleanly(
     serving_elsewhere: tuple[str, FakeAICore],
 ) -> None:

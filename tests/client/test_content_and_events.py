@@ -18,25 +18,19 @@ from tests.client.conftest import Device
 from tests.client.fakes import finish, sent_values, text
 
 
-@pytest.mark.requirement(
-    "prompt.content.builder",
-)
+@pytest.mark.requirement("prompt.content.builder")
 def test_the_builder_makes_a_user_content_unless_told_otherwise() -> None:
     assert Content.builder().text("a").build() == Content([TextPart("a")], Content.Role.USER)
     built = Content.builder().add_part(TextPart("a")).role(Content.Role.MODEL).build()
     assert built == Content((TextPart("a"),), Content.Role.MODEL)
 
 
-@pytest.mark.requirement(
-    "prompt.content.roles",
-)
+@pytest.mark.requirement("prompt.content.roles")
 def test_roles_have_the_numbers_of_the_phone() -> None:
     assert [(role.name, role.value) for role in Content.Role] == [("USER", 0), ("MODEL", 1)]
 
 
-@pytest.mark.requirement(
-    "prompt.content.empty-refused",
-)
+@pytest.mark.requirement("prompt.content.empty-refused")
 @pytest.mark.parametrize("parts", [[], [""], [" \n"], ["", "\t"]])
 def test_an_empty_prompt_is_a_value_error(parts: list[str]) -> None:
     builder = Content.builder()
@@ -47,9 +41,7 @@ def test_an_empty_prompt_is_a_value_error(parts: list[str]) -> None:
         builder.build()
 
 
-@pytest.mark.requirement(
-    "prompt.content.function-parts",
-)
+@pytest.mark.requirement("prompt.content.function-parts")
 def test_function_parts_are_made_as_on_the_phone() -> None:
     wanted = FunctionCall("f", {"x": 1}, "call_1")
 
@@ -61,9 +53,7 @@ def test_function_parts_are_made_as_on_the_phone() -> None:
         Content(["text"])  # type: ignore[list-item]
 
 
-@pytest.mark.requirement(
-    "prompt.content.text-joined",
-)
+@pytest.mark.requirement("prompt.content.text-joined")
 async def test_several_text_parts_reach_the_model_joined_with_a_newline(device: Device) -> None:
     content = Content.builder().text("a").text("b").build()
     device.aicore.script([text("ok"), finish()])
@@ -117,9 +107,7 @@ def test_events_are_matched_printed_and_pickled(
     assert pickle.loads(pickle.dumps(event)) == event
 
 
-@pytest.mark.requirement(
-    "agent.event.ids",
-)
+@pytest.mark.requirement("agent.event.ids")
 def test_the_id_of_a_call_takes_no_part_in_comparisons() -> None:
     assert AgentEvent.FunctionCall("f", {}, id="a") == AgentEvent.FunctionCall("f", {}, id="b")
     assert AgentEvent.FunctionCall("f", {}) != AgentEvent.FunctionCall("g", {})

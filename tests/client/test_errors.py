@@ -52,9 +52,7 @@ async def execute(connection: DeviceConnection) -> object:
     return await AppFunctionManager(connection).execute_app_function(request)
 
 
-@pytest.mark.requirement(
-    "common.error.codes",
-)
+@pytest.mark.requirement("common.error.codes", "common.error.max-turns-number")
 def test_the_error_codes_are_those_of_the_phone() -> None:
     assert {code.name: code.value for code in GenAiException.ErrorCode} == {
         "UNKNOWN": 0,
@@ -88,18 +86,6 @@ def test_the_error_codes_are_those_of_the_phone() -> None:
     "common.error.message",
     "common.error.retry-delay",
 )
-@pytest.mark.requirement(
-    "appfunctions.error.categories",
-)
-@pytest.mark.requirement(
-    "common.error.simulator-root",
-)
-@pytest.mark.requirement(
-    "common.error.no-grpc-error",
-    "agent.loop.unreachable-daemon",
-    "aicore.error.daemon-dead",
-    "appfunctions.error.host-unreachable",
-)
 @pytest.mark.parametrize(("sent", "shown"), [(9, 9), (28, 9), (606, 606), (-9999, -9999)])
 async def test_a_code_survives_in_unary_calls_and_streams(
     device: Device, sent: int, shown: int
@@ -119,9 +105,7 @@ async def test_a_code_survives_in_unary_calls_and_streams(
         assert str(error) == f"[ErrorCode {shown}] the reason"
 
 
-@pytest.mark.requirement(
-    "common.error.retry-delay",
-)
+@pytest.mark.requirement("common.error.retry-delay")
 async def test_without_a_quota_the_retry_delay_is_zero(device: Device) -> None:
     device.aicore.script([gen_ai_error(12)])
 
@@ -131,6 +115,7 @@ async def test_without_a_quota_the_retry_delay_is_zero(device: Device) -> None:
     assert raised.value.retry_delay == timedelta(0)
 
 
+@pytest.mark.requirement("appfunctions.error.categories")
 @pytest.mark.parametrize(
     ("code", "category"),
     [(1000, 1), (1502, 1), (2000, 2), (2002, 2), (3000, 3), (3501, 3), (4000, 0), (7, 0)],
@@ -153,6 +138,7 @@ async def test_an_app_function_error_keeps_its_code_message_and_extras(
     )
 
 
+@pytest.mark.requirement("common.error.simulator-root")
 @pytest.mark.parametrize(
     ("kind", "raised_type"),
     [
@@ -193,9 +179,7 @@ async def test_what_kotlin_throws_for_wrong_use_is_pythons_own_error(
         await AppFunctionManager(device.connection).is_app_function_enabled("x", "p")
 
 
-@pytest.mark.requirement(
-    "simulator.identity.unauthenticated",
-)
+@pytest.mark.requirement("simulator.identity.unauthenticated")
 async def test_a_wrong_token_is_unauthenticated_and_the_message_says_what_to_do(
     device: Device,
 ) -> None:
@@ -207,9 +191,7 @@ async def test_a_wrong_token_is_unauthenticated_and_the_message_says_what_to_do(
     await wrong.close()
 
 
-@pytest.mark.requirement(
-    "common.error.no-grpc-error-large-message",
-)
+@pytest.mark.requirement("common.error.no-grpc-error-large-message")
 async def test_a_message_too_large_for_grpc_is_never_busy(device: Device) -> None:
     device.aicore.script([RESOURCE_EXHAUSTED], [RESOURCE_EXHAUSTED])
     model = Generation.get_client(connection=device.connection)
@@ -252,6 +234,12 @@ async def discover(connection: DeviceConnection) -> object:
     return await AppFunctionAgentTools.discover(connection=connection)
 
 
+@pytest.mark.requirement(
+    "agent.loop.unreachable-daemon",
+    "aicore.error.daemon-dead",
+    "appfunctions.error.host-unreachable",
+    "common.error.no-grpc-error",
+)
 @pytest.mark.parametrize(
     ("attempt", "expected", "code"),
     [
@@ -282,6 +270,7 @@ async def test_without_a_daemon_every_call_fails_typed_within_two_seconds(
     assert raised.value.error_code == code
 
 
+@pytest.mark.requirement("aicore.error.daemon-dead")
 async def test_a_listener_that_never_answers_is_given_up_within_two_seconds(
     socket_folder: object,
 ) -> None:
@@ -302,10 +291,7 @@ async def test_a_listener_that_never_answers_is_given_up_within_two_seconds(
     assert elapsed < 2
 
 
-@pytest.mark.requirement(
-    "agent.loop.unreachable-daemon",
-    "common.error.no-grpc-error",
-)
+@pytest.mark.requirement("agent.loop.unreachable-daemon", "common.error.no-grpc-error")
 async def test_a_daemon_that_dies_in_mid_stream_is_not_available_and_found_again_when_back(
     device: Device,
 ) -> None:

@@ -39,10 +39,10 @@ def model(device: Device) -> GenerativeModel:
 
 
 @pytest.mark.requirement(
-    "prompt.model.check-status",
-    "prompt.model.base-name",
-    "prompt.model.token-limit",
     "prompt.count-tokens.input-only",
+    "prompt.model.base-name",
+    "prompt.model.check-status",
+    "prompt.model.token-limit",
 )
 async def test_status_name_limit_and_count_come_from_the_daemon(
     device: Device, model: GenerativeModel
@@ -54,9 +54,7 @@ async def test_status_name_limit_and_count_come_from_the_daemon(
     assert device.aicore.requests[0].contents[0].parts[0].text == "How many?"
 
 
-@pytest.mark.requirement(
-    "common.feature-status.unknown-number",
-)
+@pytest.mark.requirement("common.feature-status.unknown-number")
 async def test_a_status_without_a_name_stays_a_number(
     device: Device, model: GenerativeModel
 ) -> None:
@@ -66,9 +64,9 @@ async def test_a_status_without_a_name_stays_a_number(
 
 
 @pytest.mark.requirement(
+    "prompt.candidate.reason-on-last-chunk",
     "prompt.generate.stream-deltas",
     "prompt.generate.streaming-callback",
-    "prompt.candidate.reason-on-last-chunk",
 )
 async def test_a_stream_gives_what_is_new_and_at_last_the_reason(
     device: Device, model: GenerativeModel
@@ -89,9 +87,9 @@ async def test_a_stream_gives_what_is_new_and_at_last_the_reason(
 
 
 @pytest.mark.requirement(
-    "prompt.generate.whole-answer",
-    "prompt.candidate.function-calls",
     "common.function-call",
+    "prompt.candidate.function-calls",
+    "prompt.generate.whole-answer",
 )
 async def test_a_whole_answer_joins_the_chunks(device: Device, model: GenerativeModel) -> None:
     device.aicore.script([text("a"), call("f", x=1), malformed("{", "cut"), text("b"), finish()])
@@ -105,9 +103,7 @@ async def test_a_whole_answer_joins_the_chunks(device: Device, model: Generative
     assert response.usage == Usage(input_tokens=7, cached_input_tokens=3, output_tokens=2)
 
 
-@pytest.mark.requirement(
-    "prompt.generate.cancel-stops-model",
-)
+@pytest.mark.requirement("prompt.generate.cancel-stops-model")
 async def test_leaving_the_stream_stops_the_model(device: Device, model: GenerativeModel) -> None:
     hold = Hold()
     device.aicore.script([text("a"), hold])
@@ -119,10 +115,10 @@ async def test_leaving_the_stream_stops_the_model(device: Device, model: Generat
 
 
 @pytest.mark.requirement(
-    "prompt.request.tools",
+    "prompt.model.release-stage-and-preference",
     "prompt.request.system-instruction",
     "prompt.request.tool-choice",
-    "prompt.model.release-stage-and-preference",
+    "prompt.request.tools",
 )
 async def test_a_request_is_sent_whole(device: Device) -> None:
     config = ModelConfig(release_stage=ModelReleaseStage.PREVIEW, preference=ModelPreference.FAST)
@@ -179,10 +175,7 @@ async def test_a_request_is_sent_whole(device: Device) -> None:
     ]
 
 
-@pytest.mark.requirement(
-    "prompt.request.sampling-ranges",
-    "prompt.request.contents-required",
-)
+@pytest.mark.requirement("prompt.request.contents-required", "prompt.request.sampling-ranges")
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
@@ -199,9 +192,7 @@ def test_a_request_outside_its_range_is_refused(settings: dict[str, object], nam
         GenerateContentRequest(**{"contents": [PROMPT], **settings})  # type: ignore[arg-type]
 
 
-@pytest.mark.requirement(
-    "prompt.content.empty-refused",
-)
+@pytest.mark.requirement("prompt.content.empty-refused")
 async def test_an_empty_prompt_never_reaches_the_daemon(
     device: Device, model: GenerativeModel
 ) -> None:
@@ -210,9 +201,7 @@ async def test_an_empty_prompt_never_reaches_the_daemon(
     assert device.aicore.requests == []
 
 
-@pytest.mark.requirement(
-    "prompt.model.close",
-)
+@pytest.mark.requirement("prompt.model.close")
 async def test_a_closed_client_refuses_calls(model: GenerativeModel) -> None:
     model.close()
     model.close()
@@ -230,9 +219,7 @@ class Canned(GenerativeModel):
         yield GenerateContentResponse(candidates=(Candidate(text="canned"),))
 
 
-@pytest.mark.requirement(
-    "agent.runner.custom-model",
-)
+@pytest.mark.requirement("agent.runner.custom-model")
 async def test_a_runner_uses_the_model_that_it_is_given() -> None:
     runner = AgentRunner(Agent(), generative_model=Canned())
 

@@ -78,6 +78,7 @@ async def test_a_failed_turn_is_forgotten_as_a_whole(device: Device, runner: Age
     assert last_conversation(device) == [["1"], ["one"], ["3"]]
 
 
+@pytest.mark.requirement("agent.loop.cancelled-turn")
 async def test_leaving_the_loop_stops_the_model_and_forgets_the_turn(
     device: Device, runner: AgentRunner
 ) -> None:
@@ -120,9 +121,7 @@ async def test_leaving_the_context_of_a_flow_waits_until_the_turn_has_ended(
     await within_time(hold.cancelled)
 
 
-@pytest.mark.requirement(
-    "agent.loop.cancelled-turn",
-)
+@pytest.mark.requirement("agent.loop.cancelled-turn")
 async def test_a_flow_is_cancelled_from_another_task_and_ends_with_code_7(
     device: Device, runner: AgentRunner
 ) -> None:
@@ -202,9 +201,7 @@ class Waiting(AgentTool):
         return {}
 
 
-@pytest.mark.requirement(
-    "agent.loop.cancel-mid-tool",
-)
+@pytest.mark.requirement("agent.loop.cancel-mid-tool")
 async def test_cancelling_during_a_tool_reaches_the_tool_and_rolls_the_turn_back(
     device: Device,
 ) -> None:
@@ -228,9 +225,7 @@ async def test_cancelling_during_a_tool_reaches_the_tool_and_rolls_the_turn_back
     assert last_conversation(device) == [["2"]]
 
 
-@pytest.mark.requirement(
-    "agent.session.turns-serialised",
-)
+@pytest.mark.requirement("agent.session.turns-serialised")
 async def test_two_turns_of_one_session_run_one_after_the_other(
     device: Device, runner: AgentRunner
 ) -> None:
@@ -250,9 +245,7 @@ async def test_two_turns_of_one_session_run_one_after_the_other(
     assert last_conversation(device) == [["1"], ["one"], ["2"]]
 
 
-@pytest.mark.requirement(
-    "agent.runner.sessions-isolated",
-)
+@pytest.mark.requirement("agent.runner.sessions-isolated")
 async def test_five_parallel_sessions_keep_their_secrets_apart(
     device: Device, runner: AgentRunner
 ) -> None:
@@ -274,10 +267,7 @@ async def test_five_parallel_sessions_keep_their_secrets_apart(
     assert set(runner.session_ids) == set(words)
 
 
-@pytest.mark.requirement(
-    "agent.session.close-evicts",
-    "agent.session.closed-refuses-turns",
-)
+@pytest.mark.requirement("agent.session.close-evicts", "agent.session.closed-refuses-turns")
 async def test_closing_a_session_in_mid_stream_cancels_the_turn_and_twice_is_fine(
     device: Device, runner: AgentRunner
 ) -> None:
@@ -300,9 +290,7 @@ async def test_closing_a_session_in_mid_stream_cancels_the_turn_and_twice_is_fin
     assert last_conversation(device) == [["3"]]
 
 
-@pytest.mark.requirement(
-    "agent.session.delete-waits",
-)
+@pytest.mark.requirement("agent.session.delete-waits")
 async def test_deleting_a_session_returns_when_its_turns_have_ended(
     device: Device, runner: AgentRunner
 ) -> None:
@@ -344,10 +332,7 @@ async def test_a_tool_may_delete_the_session_that_runs_it(device: Device) -> Non
     assert raised.value.error_code == CANCELLED
 
 
-@pytest.mark.requirement(
-    "agent.runner.delete-session",
-    "agent.runner.clear-all-sessions",
-)
+@pytest.mark.requirement("agent.runner.clear-all-sessions", "agent.runner.delete-session")
 async def test_the_runner_deletes_one_session_or_all_and_handles_start_afresh(
     device: Device, runner: AgentRunner
 ) -> None:
@@ -366,9 +351,7 @@ async def test_the_runner_deletes_one_session_or_all_and_handles_start_afresh(
     assert list(runner.session_ids) == []
 
 
-@pytest.mark.requirement(
-    "agent.runner.single-turn-forgotten",
-)
+@pytest.mark.requirement("agent.runner.single-turn-forgotten")
 async def test_single_turns_leave_nothing_behind(device: Device, runner: AgentRunner) -> None:
     device.aicore.answer = lambda request: [text("ok"), finish()]
 
@@ -395,9 +378,7 @@ async def test_a_session_keeps_no_task_of_its_turns(device: Device, runner: Agen
     assert len(device.aicore.requests[-1].contents) == 19
 
 
-@pytest.mark.requirement(
-    "agent.runner.close",
-)
+@pytest.mark.requirement("agent.runner.close")
 async def test_closing_the_runner_cancels_its_turns_and_refuses_new_ones(
     device: Device, runner: AgentRunner
 ) -> None:
@@ -455,29 +436,20 @@ async def test_a_consumer_cannot_change_the_history_through_an_event(device: Dev
     ]
 
 
-@pytest.mark.requirement(
-    "agent.session.id-rules",
-)
-@pytest.mark.requirement(
-    "agent.runner.sampling-range",
-)
+@pytest.mark.requirement("agent.session.id-rules")
 @pytest.mark.parametrize("session_id", ["", " ", ".", "..", "a b", "a/b", "ä", "a\n", "x" * 129])
 def test_a_session_id_that_a_phone_refuses_is_a_value_error(session_id: str) -> None:
     with pytest.raises(ValueError, match="is no session id"):
         AgentRunner(Agent()).get_or_create_session(session_id)
 
 
-@pytest.mark.requirement(
-    "agent.session.id-rules",
-)
+@pytest.mark.requirement("agent.session.id-rules")
 @pytest.mark.parametrize("session_id", ["a", "x" * 128, "...", "A-z_0.9"])
 def test_a_session_id_of_the_allowed_characters_is_kept(session_id: str) -> None:
     assert AgentRunner(Agent()).get_or_create_session(session_id).session_id == session_id
 
 
-@pytest.mark.requirement(
-    "agent.session.run-async-content",
-)
+@pytest.mark.requirement("agent.session.run-async-content")
 def test_a_turn_starts_with_a_user_content_only() -> None:
     session = AgentRunner(Agent()).get_or_create_session("s")
 
@@ -487,6 +459,7 @@ def test_a_turn_starts_with_a_user_content_only() -> None:
         session.run_async("text")  # type: ignore[arg-type]
 
 
+@pytest.mark.requirement("agent.runner.sampling-range")
 @pytest.mark.parametrize(
     ("settings", "named"),
     [

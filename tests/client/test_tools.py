@@ -50,10 +50,7 @@ def shop(device: Device) -> Device:
     return device
 
 
-@pytest.mark.requirement(
-    "agent.discover.all-own-functions",
-    "agent.tool.root-has-no-delegate",
-)
+@pytest.mark.requirement("agent.discover.all-own-functions", "agent.tool.root-has-no-delegate")
 async def test_discover_finds_the_functions_of_the_own_package_only(shop: Device) -> None:
     assert [tool.name for tool in await discover(shop)] == ["fetch_order_details", "cancel_order"]
     assert all(tool.delegate is None for tool in await discover(shop))
@@ -73,16 +70,7 @@ async def test_an_app_without_functions_of_its_own_discovers_none(shop: Device) 
         await discover(shop, "cancel_order")
 
 
-@pytest.mark.requirement(
-    "agent.discover.by-ids",
-)
-@pytest.mark.requirement(
-    "agent.loop.tool-result-wrapped",
-    "agent.tool.args",
-)
-@pytest.mark.requirement(
-    "agent.builder.bad-max-turns-refused",
-)
+@pytest.mark.requirement("agent.discover.by-ids")
 @pytest.mark.parametrize(
     ("ids", "names"),
     [
@@ -98,9 +86,7 @@ async def test_ids_are_full_or_bare_and_keep_their_order(
     assert [tool.name for tool in await discover(shop, ids)] == names
 
 
-@pytest.mark.requirement(
-    "agent.discover.unknown-id-refused",
-)
+@pytest.mark.requirement("agent.discover.unknown-id-refused")
 @pytest.mark.parametrize("wrong", ["fetch_order_detail", f"{ORDERS}#fetch_order_detials"])
 async def test_an_unknown_id_is_an_error_that_names_what_is_near(shop: Device, wrong: str) -> None:
     with pytest.raises(ValueError, match=r"did you mean .*fetch_order_details"):
@@ -112,10 +98,7 @@ async def test_the_id_of_another_package_is_unknown(shop: Device) -> None:
         await discover(shop, "com.example.other.Mail#send")
 
 
-@pytest.mark.requirement(
-    "agent.discover.ambiguous-id-refused",
-    "agent.discover.name-made-unique",
-)
+@pytest.mark.requirement("agent.discover.ambiguous-id-refused", "agent.discover.name-made-unique")
 async def test_a_bare_name_of_two_classes_is_ambiguous_and_gets_the_class_in_its_tool_name(
     shop: Device,
 ) -> None:
@@ -131,6 +114,7 @@ async def test_a_bare_name_of_two_classes_is_ambiguous_and_gets_the_class_in_its
     assert [tool.name for tool in await discover(shop, f"{CARTS}#cancel_order")] == ["cancel_order"]
 
 
+@pytest.mark.requirement("agent.discover.name-made-unique")
 async def test_equal_classes_of_two_modules_get_their_whole_id(device: Device) -> None:
     device.host.add("a.Tools#run")
     device.host.add("b.Tools#run")
@@ -138,9 +122,7 @@ async def test_equal_classes_of_two_modules_get_their_whole_id(device: Device) -
     assert [tool.name for tool in await discover(device)] == ["a_Tools_run", "b_Tools_run"]
 
 
-@pytest.mark.requirement(
-    "agent.tool.decorator",
-)
+@pytest.mark.requirement("agent.tool.decorator")
 async def test_a_decorator_keeps_name_text_and_schema_of_what_it_wraps(device: Device) -> None:
     device.host.add(f"{ORDERS}#f", parameters=[parameter("n", "TYPE_INT")], description="Does f.")
     (tool,) = await discover(device)
@@ -153,6 +135,7 @@ async def test_a_decorator_keeps_name_text_and_schema_of_what_it_wraps(device: D
     assert declaration_of(outer).parameters is not None
 
 
+@pytest.mark.requirement("agent.loop.tool-result-wrapped", "agent.tool.args")
 @pytest.mark.parametrize(
     ("value", "response"),
     [(None, {}), (3, {"result": 3}), ({"a": 1}, {"a": 1}), ([1], {"result": [1]})],
@@ -167,9 +150,7 @@ async def test_what_a_function_returns_becomes_a_map(
     assert device.host.executed == [(f"{ORDERS}#f", {"x": 2**62})]
 
 
-@pytest.mark.requirement(
-    "agent.builder.foreign-tools-refused",
-)
+@pytest.mark.requirement("agent.builder.foreign-tools-refused")
 async def test_an_agent_refuses_tools_that_wrap_no_app_function(shop: Device) -> None:
     with pytest.raises(ValueError, match="Unrooted"):
         Agent(tools=[Unrooted()])
@@ -179,9 +160,7 @@ async def test_an_agent_refuses_tools_that_wrap_no_app_function(shop: Device) ->
         PassOn(len)  # type: ignore[arg-type]
 
 
-@pytest.mark.requirement(
-    "agent.builder.duplicate-tool-names-refused",
-)
+@pytest.mark.requirement("agent.builder.duplicate-tool-names-refused")
 async def test_an_agent_refuses_two_tools_of_one_name(shop: Device) -> None:
     tools = await discover(shop)
 
@@ -191,15 +170,16 @@ async def test_an_agent_refuses_two_tools_of_one_name(shop: Device) -> None:
 
 
 @pytest.mark.requirement(
-    "agent.builder.set-name",
-    "agent.builder.set-instructions",
-    "agent.builder.set-max-turns",
-    "agent.builder.enable-app-functions",
     "agent.builder.add-app-function-id",
     "agent.builder.add-app-function-ids",
     "agent.builder.add-tool",
     "agent.builder.add-tools",
+    "agent.builder.enable-app-functions",
+    "agent.builder.set-instructions",
+    "agent.builder.set-max-turns",
+    "agent.builder.set-name",
     "agent.builder.setters-return-builder",
+    "agent.constructor-order",
     "agent.value-class",
 )
 async def test_the_builder_takes_tools_and_ids_one_by_one_and_as_lists(shop: Device) -> None:
@@ -231,10 +211,11 @@ async def test_the_builder_takes_tools_and_ids_one_by_one_and_as_lists(shop: Dev
 
 
 @pytest.mark.requirement(
-    "agent.name.default",
-    "agent.max-turns.default",
-    "agent.has-app-functions",
     "agent.app-functions-off",
+    "agent.has-app-functions",
+    "agent.instructions.default",
+    "agent.max-turns.default",
+    "agent.name.default",
     "agent.value-class",
 )
 def test_an_agent_has_the_defaults_of_the_phone() -> None:
@@ -246,6 +227,7 @@ def test_an_agent_has_the_defaults_of_the_phone() -> None:
     assert Agent(enabled_app_function_ids=["x"]).has_app_functions
 
 
+@pytest.mark.requirement("agent.builder.bad-max-turns-refused")
 @pytest.mark.parametrize(
     ("settings", "named"),
     [({"max_turns": 0}, "max_turns"), ({"enabled_app_function_ids": [" "]}, "blank")],
@@ -263,9 +245,7 @@ async def declared_names(device: Device, runner: AgentRunner) -> list[str]:
     return [tool.name for tool in device.aicore.requests[-1].tools]
 
 
-@pytest.mark.requirement(
-    "agent.builder.add-app-function-ids",
-)
+@pytest.mark.requirement("agent.builder.add-app-function-ids")
 async def test_an_agent_limited_by_ids_declares_only_those(shop: Device) -> None:
     agent = Agent(enabled_app_function_ids=["cancel_order"], is_app_functions_enabled=True)
     runner = AgentRunner(agent, connection=shop.connection)
@@ -273,6 +253,7 @@ async def test_an_agent_limited_by_ids_declares_only_those(shop: Device) -> None
     assert await declared_names(shop, runner) == ["cancel_order"]
 
 
+@pytest.mark.requirement("agent.discover.unknown-id-refused")
 async def test_an_id_that_names_nothing_ends_the_run_before_the_model_is_asked(
     shop: Device,
 ) -> None:
@@ -284,9 +265,7 @@ async def test_an_id_that_names_nothing_ends_the_run_before_the_model_is_asked(
     assert shop.aicore.requests == []
 
 
-@pytest.mark.requirement(
-    "agent.discover.decorated-not-twice",
-)
+@pytest.mark.requirement("agent.discover.decorated-not-twice")
 async def test_a_decorated_function_is_not_offered_a_second_time_undecorated(
     shop: Device,
 ) -> None:
@@ -308,9 +287,7 @@ async def test_a_discovered_function_gives_way_to_a_tool_that_has_its_name(shop:
     ]
 
 
-@pytest.mark.requirement(
-    "agent.discover.asked-each-turn",
-)
+@pytest.mark.requirement("agent.discover.asked-each-turn")
 async def test_a_restarted_host_is_asked_anew_and_a_dead_one_leaves_the_known_tools(
     shop: Device,
 ) -> None:

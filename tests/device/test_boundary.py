@@ -144,6 +144,7 @@ async def test_a_stream_delivers_what_came_before_the_error(address: str) -> Non
             await stream.read()
 
 
+@pytest.mark.requirement("common.error.retry-delay")
 async def test_quota_errors_carry_retry_info_and_others_do_not(address: str) -> None:
     servicer = RaisingServicer()
     details = []
@@ -184,7 +185,7 @@ async def test_a_bug_is_an_internal_fault_whose_text_stays_in_the_log(
     assert f"/{SERVICE}/{name} failed" in caplog.text
 
 
-@pytest.mark.requirement("simulator.identity.unauthenticated", "simulator.identity.token-not-claim")
+@pytest.mark.requirement("simulator.identity.token-not-claim", "simulator.identity.unauthenticated")
 @pytest.mark.parametrize(
     "metadata",
     [

@@ -81,6 +81,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_litter(home: DeviceHome) -> N
     assert sorted(home.path.iterdir()) == before
 
 
+@pytest.mark.requirement("simulator.device.one-owner")
 def test_a_lock_that_is_held_names_the_directory_and_the_holder(home: DeviceHome) -> None:
     with home.lock("aicore"):
         code = (
@@ -174,6 +175,7 @@ def test_a_runtime_folder_that_is_a_link_is_refused(
         deep.socket_path("aicore")
 
 
+@pytest.mark.requirement("simulator.device.private")
 def test_the_database_is_private_and_in_write_ahead_mode(home: DeviceHome) -> None:
     connection = open_database(home.database_path, create=True)
     try:

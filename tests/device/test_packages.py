@@ -72,7 +72,7 @@ def test_an_update_keeps_uid_digest_and_tokens_and_replaces_the_rest(store: Pack
         uid=first.uid,
         permissions=frozenset({permissions.DISCOVER_APP_FUNCTIONS}),
         signing_digest=DIGEST,
-        allowlist_targets=frozenset(),
+        allowlist_targets=frozenset({"*"}),
     )
     assert old_token != new_token
     found = [store.resolve(token) for token in (old_token, new_token)]
@@ -154,7 +154,7 @@ def test_a_change_by_another_process_is_seen_at_once(store: PackageStore, path: 
         reader_connection.close()
 
 
-@pytest.mark.requirement("simulator.package.uninstall-revokes")
+@pytest.mark.requirement("simulator.identity.launch-token", "simulator.package.uninstall-revokes")
 def test_an_uninstalled_package_leaves_nothing_behind(
     store: PackageStore, connection: sqlite3.Connection
 ) -> None:
@@ -163,11 +163,22 @@ def test_an_uninstalled_package_leaves_nothing_behind(
     assert store.resolve(launch_token) is not None
     store.uninstall(SHOP)
     assert [store.resolve(token), store.resolve(launch_token)] == [None, None]
-    for table in ("packages", "grants", "allowlist", "tokens"):
+    for table in ("packages", "grants", "tokens"):
         assert connection.execute(f"SELECT * FROM {table}").fetchall() == []
     again, _ = store.install(SHOP)
-    assert (again.permissions, again.allowlist_targets) == (frozenset(), frozenset())
+    assert again.permissions == frozenset()
     assert store.resolve(token) is None
+
+
+@pytest.mark.requirement("appfunctions.caller.allowlist-signature")
+def test_the_allowlist_holds_for_the_package_signed_as_before_only(store: PackageStore) -> None:
+    store.install(SHOP, signing_digest=DIGEST, allowlist_targets=["*"])
+    store.uninstall(SHOP)
+    impostor, _ = store.install(SHOP, signing_digest="0" * 64)
+    assert impostor.allowlist_targets == frozenset()
+    store.uninstall(SHOP)
+    again, _ = store.install(SHOP, signing_digest=DIGEST)
+    assert again.allowlist_targets == frozenset({"*"})
 
 
 @pytest.mark.parametrize(
@@ -221,7 +232,7 @@ def test_a_launch_token_needs_a_process(store: PackageStore, pid: int) -> None:
         store.issue_launch_token(SHOP, pid)
 
 
-@pytest.mark.requirement("simulator.identity.shell")
+@pytest.mark.requirement("shell.shell-identity", "simulator.identity.shell")
 def test_the_control_token_is_the_shell(store: PackageStore) -> None:
     shell = _identity(store, "ctl_secret")
     assert (shell.package_name, shell.uid, shell.is_shell) == ("com.android.shell", 2000, True)

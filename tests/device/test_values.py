@@ -41,6 +41,7 @@ def same(left: Any, right: Any) -> bool:
     return bool(left == right)
 
 
+@pytest.mark.requirement("appfunctions.value.int64-and-bytes")
 @given(VALUES)
 def test_a_value_survives_the_wire_with_its_type_and_order(value: Any) -> None:
     sent = to_value(value).SerializeToString()

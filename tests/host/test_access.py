@@ -24,6 +24,30 @@ CALLERS = {
 }
 
 
+@pytest.mark.requirement(
+    "appfunctions.access.self.allowlisted-agent-denied",
+    "appfunctions.access.self.discover-only-app-denied",
+    "appfunctions.access.self.ordinary-app-denied",
+    "appfunctions.access.self.own-app-allowed",
+    "appfunctions.access.self.system-surface-denied",
+    "appfunctions.access.self.unlisted-agent-denied",
+    "appfunctions.access.system.allowlisted-agent-denied",
+    "appfunctions.access.system.discover-only-app-denied",
+    "appfunctions.access.system.ordinary-app-denied",
+    "appfunctions.access.system.own-app-allowed",
+    "appfunctions.access.system.system-surface-allowed",
+    "appfunctions.access.system.unlisted-agent-denied",
+    "appfunctions.access.trusted.allowlisted-agent-allowed",
+    "appfunctions.access.trusted.discover-only-app-finds",
+    "appfunctions.access.trusted.ordinary-app-denied",
+    "appfunctions.access.trusted.own-app-allowed",
+    "appfunctions.access.trusted.system-surface-allowed",
+    "appfunctions.access.trusted.unlisted-agent-finds",
+    "appfunctions.caller.allowlist-wildcard",
+    "appfunctions.search.permission",
+    "appfunctions.search.query-all-packages",
+    "shell.shell-identity",
+)
 @pytest.mark.parametrize(
     ("caller", "self_", "system", "trusted"),
     [
@@ -46,6 +70,32 @@ def test_who_discovers_what(caller: str, self_: bool, system: bool, trusted: boo
     assert found == [self_, system, trusted]
 
 
+@pytest.mark.requirement(
+    "appfunctions.access.self.allowlisted-agent-denied",
+    "appfunctions.access.self.discover-only-app-denied",
+    "appfunctions.access.self.ordinary-app-denied",
+    "appfunctions.access.self.own-app-allowed",
+    "appfunctions.access.self.system-surface-denied",
+    "appfunctions.access.self.unlisted-agent-denied",
+    "appfunctions.access.system.allowlisted-agent-denied",
+    "appfunctions.access.system.discover-only-app-denied",
+    "appfunctions.access.system.ordinary-app-denied",
+    "appfunctions.access.system.own-app-allowed",
+    "appfunctions.access.system.system-surface-allowed",
+    "appfunctions.access.system.unlisted-agent-denied",
+    "appfunctions.access.trusted.allowlisted-agent-allowed",
+    "appfunctions.access.trusted.discover-only-app-finds",
+    "appfunctions.access.trusted.ordinary-app-denied",
+    "appfunctions.access.trusted.own-app-allowed",
+    "appfunctions.access.trusted.system-surface-allowed",
+    "appfunctions.access.trusted.unlisted-agent-finds",
+    "appfunctions.caller.allowlist-wildcard",
+    "appfunctions.caller.allowlist-without-permission",
+    "appfunctions.caller.permission-without-allowlist",
+    "appfunctions.caller.same-package",
+    "appfunctions.caller.system-permission-skips-allowlist",
+    "shell.shell-level",
+)
 @pytest.mark.parametrize(
     ("caller", "self_", "system", "trusted"),
     [
@@ -87,6 +137,7 @@ def test_a_decision_names_the_rule_that_made_it(caller: str, rule: Rule) -> None
     assert may_call_package(CALLERS[caller], SHOP).rule is rule
 
 
+@pytest.mark.requirement("appfunctions.execute.denied-text")
 def test_every_refusal_of_a_right_has_the_same_code_and_text() -> None:
     refusals = [may_call_package(CALLERS[name], SHOP) for name in ("B", "C", "D-")]
 
@@ -95,6 +146,7 @@ def test_every_refusal_of_a_right_has_the_same_code_and_text() -> None:
     }
 
 
+@pytest.mark.requirement("appfunctions.execute.level-denied-code")
 @pytest.mark.parametrize(
     ("denied_code", "message"),
     [

@@ -91,6 +91,7 @@ def _search(catalog: Catalog, spec: SearchSpec) -> list[FunctionName]:
     return [(item.name.package_name, item.name.function_identifier) for item in page]
 
 
+@pytest.mark.requirement("appfunctions.search.absent-hidden", "appfunctions.search.filters")
 @pytest.mark.parametrize(
     ("spec", "found"),
     [
@@ -124,6 +125,7 @@ def test_filters_all_must_match_and_nothing_found_is_no_error(
     assert _search(catalog, spec) == found
 
 
+@pytest.mark.requirement("appfunctions.search.paged")
 def test_pages_of_one_hold_together_what_one_page_holds(catalog: Catalog) -> None:
     found: list[str] = []
     token = ""
@@ -143,6 +145,7 @@ def test_a_bad_page_is_the_callers_error(catalog: Catalog, page_size: int, page_
     assert refused.value.kind is FaultKind.INVALID_REQUEST
 
 
+@pytest.mark.requirement("appfunctions.state.get-states-omits")
 def test_states_leave_out_missing_and_hidden_functions(catalog: Catalog) -> None:
     names = [
         ("com.b", "T#note"),
@@ -159,6 +162,7 @@ def test_states_leave_out_missing_and_hidden_functions(catalog: Catalog) -> None
     assert catalog.states(STRANGER, names) == ()
 
 
+@pytest.mark.requirement("appfunctions.state.is-enabled-hidden")
 @pytest.mark.parametrize("name", [("com.a", "T#own"), ("com.a", "T#missing"), ("com.no", "T#x")])
 def test_a_hidden_function_and_a_missing_one_are_the_same_illegal_argument(
     catalog: Catalog, name: FunctionName
@@ -172,6 +176,7 @@ def test_a_hidden_function_and_a_missing_one_are_the_same_illegal_argument(
     )
 
 
+@pytest.mark.requirement("appfunctions.state.default-follows-declaration")
 def test_the_runtime_state_wins_until_it_is_default_again(catalog: Catalog) -> None:
     name = ("com.a", "T#off")
     seen = [catalog.is_enabled(A, name)]
@@ -188,6 +193,7 @@ def test_the_shell_may_switch_any_function(catalog: Catalog) -> None:
     assert not catalog.is_enabled(AGENT, ("com.b", "T#note"))
 
 
+@pytest.mark.requirement("appfunctions.state.set-bad-state", "appfunctions.state.set-own-only")
 @pytest.mark.parametrize(
     ("caller", "name", "state", "message"),
     [
@@ -210,6 +216,7 @@ def test_switching_another_apps_function_or_to_no_state_is_an_illegal_argument(
     assert (refused.value.kind, refused.value.message) == (FaultKind.ILLEGAL_ARGUMENT, message)
 
 
+@pytest.mark.requirement("appfunctions.state.survives-restart")
 def test_the_state_survives_a_restart(database: Path, states: EnabledStates) -> None:
     states.set("com.a", "T#x", 2)
     states.set("com.a", "T#y", 1)

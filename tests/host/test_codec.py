@@ -105,6 +105,7 @@ def _roundtrip(function: FunctionDefinition, value: object) -> types_pb2.Value:
     return encode_result(function, decoded["value"])
 
 
+@pytest.mark.requirement("appfunctions.value.int64-and-bytes")
 @given(
     st.one_of(
         st.tuples(st.just("text"), st.text()),
@@ -124,6 +125,7 @@ def test_every_value_of_a_declared_type_comes_back_unchanged(case: tuple[str, ob
     assert _roundtrip(FUNCTIONS[method], value) == to_value(value)
 
 
+@pytest.mark.requirement("jetpack.serializable.nested")
 def test_nested_objects_arrive_as_instances_and_come_back_in_declared_order() -> None:
     order = _decode("order", {"value": ORDER})["value"]
 
@@ -131,12 +133,14 @@ def test_nested_objects_arrive_as_instances_and_come_back_in_declared_order() ->
     assert encode_result(FUNCTIONS["order"], order) == to_value(ORDER)
 
 
+@pytest.mark.requirement("jetpack.parameters.integer-for-double")
 def test_an_integer_stands_for_a_double() -> None:
     found = _decode("number", {"value": 5})["value"]
 
     assert (found, type(found)) == (5.0, float)
 
 
+@pytest.mark.requirement("jetpack.optional.zero-value")
 def test_left_out_optional_arguments_are_zero_values_and_not_pythons_defaults() -> None:
     assert _decode("optional", {}) == {"a": 0, "b": 0.0, "c": False, "d": [], "e": None}
 
@@ -145,6 +149,11 @@ def test_a_left_out_nullable_argument_is_none() -> None:
     assert _decode("maybe", {}) == {"value": None}
 
 
+@pytest.mark.requirement(
+    "appfunctions.error.invalid-argument",
+    "jetpack.parameters.integer-for-double",
+    "jetpack.parameters.unknown-refused",
+)
 @pytest.mark.parametrize(
     ("method", "arguments", "message"),
     [
@@ -229,6 +238,7 @@ def test_a_wrong_argument_is_a_1001_that_names_function_parameter_and_types(
     assert refused.value.message == f"com.example.app.Tools#{method}: {message}"
 
 
+@pytest.mark.requirement("appfunctions.value.nan-refused")
 def test_values_that_no_honest_client_sends_are_1001_and_no_crash() -> None:
     infinite = types_pb2.Value(double_value=float("inf"))
     field = types_pb2.ObjectValue.Field
@@ -242,6 +252,7 @@ def test_values_that_no_honest_client_sends_are_1001_and_no_crash() -> None:
         assert refused.value.error_code == 1001
 
 
+@pytest.mark.requirement("appfunctions.value.nan-refused", "jetpack.types.wrong-result")
 @pytest.mark.parametrize(
     ("method", "result", "message"),
     [

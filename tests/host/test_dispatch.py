@@ -86,6 +86,7 @@ def dispatcher(catalog_and_states: tuple[Catalog, EnabledStates]) -> Dispatcher:
 CALL = Execution(package_name=SHOP, function_identifier="T#trusted", parameters=to_object({"a": 1}))
 
 
+@pytest.mark.requirement("appfunctions.execute.success")
 async def test_an_allowed_call_reaches_the_provider_with_the_verified_caller(
     dispatcher: Dispatcher, provider: Recorder
 ) -> None:
@@ -98,6 +99,19 @@ async def test_an_allowed_call_reaches_the_provider_with_the_verified_caller(
 NO_RIGHT = "Caller does not have permission to execute the appfunction"
 
 
+@pytest.mark.requirement(
+    "appfunctions.caller.claimed-package-checked",
+    "appfunctions.caller.cross-user-denied",
+    "appfunctions.caller.permission-without-allowlist",
+    "appfunctions.execute.activity-id-on-global",
+    "appfunctions.execute.denied-never-starts-provider",
+    "appfunctions.execute.denied-text",
+    "appfunctions.execute.disabled",
+    "appfunctions.execute.empty-package",
+    "appfunctions.execute.not-found",
+    "appfunctions.execute.order-caller-first",
+    "appfunctions.execute.order-level",
+)
 @pytest.mark.parametrize(
     ("caller", "changes", "code", "message"),
     [
@@ -149,6 +163,7 @@ async def test_checks_come_in_androids_order_and_a_refused_call_reaches_no_provi
     assert provider.calls == []
 
 
+@pytest.mark.requirement("appfunctions.execute.level-denied-code")
 async def test_with_denied_code_1003_a_hidden_function_looks_like_a_missing_one(
     catalog_and_states: tuple[Catalog, EnabledStates],
 ) -> None:
@@ -175,6 +190,7 @@ async def test_a_switch_takes_effect_at_the_next_call(
     assert await dispatcher.execute(AGENT, CALL) == to_value("done")
 
 
+@pytest.mark.requirement("appfunctions.execute.time-limit")
 async def test_a_function_that_does_not_finish_is_cancelled_and_answered_with_3000(
     catalog_and_states: tuple[Catalog, EnabledStates], provider: Recorder
 ) -> None:
@@ -189,6 +205,7 @@ async def test_a_function_that_does_not_finish_is_cancelled_and_answered_with_30
     await soon(provider.cancelled.wait())
 
 
+@pytest.mark.requirement("appfunctions.execute.cancellation")
 async def test_cancelling_the_call_cancels_the_function(
     dispatcher: Dispatcher, provider: Recorder
 ) -> None:

@@ -140,6 +140,12 @@ class _LaunchTokens(device_pb2_grpc.DeviceControlServicer):
         return device_pb2.IssueLaunchTokenResponse(token=token)
 
 
+@pytest.mark.requirement(
+    "shell.list.field-names",
+    "shell.list.json",
+    "shell.list.package-filter",
+    "shell.shell-identity",
+)
 def test_the_shell_lists_every_function_with_static_and_runtime_metadata(served: Served) -> None:
     result = served.run("list-app-functions", "--package", PACKAGE)
     listed = json.loads(result.stdout)
@@ -175,6 +181,7 @@ def test_the_shell_lists_every_function_with_static_and_runtime_metadata(served:
     assert served.run("list-app-functions", "--package", "com.none").stdout == "{}\n"
 
 
+@pytest.mark.requirement("appfunctions.execute.return-value", "shell.execute.json")
 def test_an_execution_prints_every_value_as_an_array(served: Served) -> None:
     result = served.execute(FETCH, '{"orderId": "ORD-1"}')
 
@@ -213,6 +220,7 @@ def test_a_bare_method_name_is_enough_while_only_one_service_has_it(
     )
 
 
+@pytest.mark.requirement("shell.execute.brief-yaml")
 def test_brief_yaml_prints_the_plain_result(served: Served) -> None:
     result = served.execute(FETCH, '{"orderId": "ORD-1"}', "--brief-yaml")
 
@@ -235,6 +243,14 @@ FAILED = (
 )
 
 
+@pytest.mark.requirement(
+    "shell.execute.error",
+    "shell.execute.timeout",
+    "shell.exit-code",
+    "shell.shell-level",
+    "shell.unknown-option",
+    "shell.user",
+)
 @pytest.mark.parametrize(
     ("function", "parameters", "more", "error"),
     [
@@ -275,6 +291,12 @@ def test_a_failed_execution_prints_the_shells_text_and_exits_with_255(
     assert (result.exit_code, result.stdout, result.stderr) == (255, "", error)
 
 
+@pytest.mark.requirement(
+    "shell.execute.missing-flag",
+    "shell.exit-code",
+    "shell.unknown-option",
+    "shell.user",
+)
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
@@ -308,6 +330,7 @@ def test_a_wrong_command_line_prints_the_shells_text_and_exits_with_255(
     assert (result.exit_code, result.stdout, result.stderr) == (255, "", error)
 
 
+@pytest.mark.requirement("shell.is-enabled", "shell.set-enabled")
 def test_states_are_switched_and_read(served: Served) -> None:
     name = ["--package", PACKAGE, "--function", OFF]
     seen = []
@@ -320,6 +343,7 @@ def test_states_are_switched_and_read(served: Served) -> None:
     assert seen == [(0, done, 0, "true\n"), (0, done, 0, "false\n"), (0, done, 0, "false\n")]
 
 
+@pytest.mark.requirement("shell.set-enabled")
 def test_a_refused_state_is_reported_and_exits_with_zero(served: Served) -> None:
     name = ["--package", PACKAGE, "--function", "T#none"]
     switched = served.run("set-enabled", *name, "--state", "enable")
@@ -335,6 +359,7 @@ def test_a_refused_state_is_reported_and_exits_with_zero(served: Served) -> None
     )
 
 
+@pytest.mark.requirement("shell.as-package")
 @pytest.mark.usefixtures("launch_tokens")
 def test_as_calls_with_the_rights_of_that_package(served: Served) -> None:
     listed = served.run("list-app-functions", "--as", ASSISTANT)
@@ -361,6 +386,7 @@ def test_as_without_aicore_says_what_is_missing(served: Served) -> None:
     assert result.stderr.startswith(f"Exception: --as {ASSISTANT} needs the AICore daemon")
 
 
+@pytest.mark.requirement("shell.service-missing")
 def test_addresses_come_from_the_flag_the_directory_or_the_environment(
     served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -409,6 +435,7 @@ def test_serve_announces_itself_and_leaves_nothing_behind(tmp_path: Path) -> Non
             assert "Traceback" not in process.communicate()[1]
 
 
+@pytest.mark.requirement("simulator.device.one-owner")
 def test_a_second_host_is_refused_and_the_lock_and_socket_of_a_killed_one_are_taken_over(
     served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -488,6 +515,7 @@ def test_a_host_that_cannot_start_says_why_in_one_line(
     assert "Traceback" not in err
 
 
+@pytest.mark.requirement("simulator.command.port-in-use")
 def test_a_port_in_use_is_named(served: Served, tmp_path: Path) -> None:
     with socket.socket() as taken, _prepared(tmp_path) as (home, _):
         taken.bind(("127.0.0.1", 0))

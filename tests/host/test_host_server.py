@@ -76,6 +76,21 @@ def _callers(device: Device, shop: Caller) -> dict[str, Caller]:
     }
 
 
+@pytest.mark.requirement(
+    "appfunctions.access.self.allowlisted-agent-denied",
+    "appfunctions.access.self.ordinary-app-denied",
+    "appfunctions.access.self.own-app-allowed",
+    "appfunctions.access.self.system-surface-denied",
+    "appfunctions.access.system.allowlisted-agent-denied",
+    "appfunctions.access.system.ordinary-app-denied",
+    "appfunctions.access.system.own-app-allowed",
+    "appfunctions.access.system.system-surface-allowed",
+    "appfunctions.access.trusted.allowlisted-agent-allowed",
+    "appfunctions.access.trusted.ordinary-app-denied",
+    "appfunctions.access.trusted.own-app-allowed",
+    "appfunctions.access.trusted.system-surface-allowed",
+    "appfunctions.execute.success",
+)
 async def test_four_apps_and_three_levels_have_the_twelve_documented_outcomes(
     device: Device, shop: Caller
 ) -> None:
@@ -96,6 +111,7 @@ async def test_four_apps_and_three_levels_have_the_twelve_documented_outcomes(
     }
 
 
+@pytest.mark.requirement("appfunctions.execute.return-value")
 async def test_results_arrive_typed_and_unit_is_null(shop: Caller) -> None:
     fetched = await shop.execute(FETCH, orderId="ORD-8492")
     nothing = await shop.execute(NOTHING)
@@ -109,12 +125,18 @@ async def test_results_arrive_typed_and_unit_is_null(shop: Caller) -> None:
     assert nothing.return_value.WhichOneof("kind") == "null_value"
 
 
+@pytest.mark.requirement("appfunctions.execute.large-payload")
 async def test_five_mebibytes_pass_in_both_directions(shop: Caller) -> None:
     data = bytes(range(256)) * 20480
 
     assert (await shop.execute(ECHO, data=data)).return_value.bytes_value == data
 
 
+@pytest.mark.requirement(
+    "appfunctions.error.app-exception-passes",
+    "appfunctions.error.app-unknown",
+    "jetpack.errors.extra-codes",
+)
 async def test_a_function_that_raises_is_3000_and_one_that_reports_keeps_its_code(
     shop: Caller,
 ) -> None:
@@ -133,6 +155,7 @@ async def test_a_function_that_raises_is_3000_and_one_that_reports_keeps_its_cod
     )
 
 
+@pytest.mark.requirement("appfunctions.error.invalid-argument")
 async def test_wrong_arguments_are_1001_naming_function_and_parameter(shop: Caller) -> None:
     detail = await shop.failure(
         "Execute", pb.ExecuteRequest(name=name_of(FETCH), parameters=to_object({"orderId": 7}))
@@ -144,6 +167,7 @@ async def test_wrong_arguments_are_1001_naming_function_and_parameter(shop: Call
     )
 
 
+@pytest.mark.requirement("appfunctions.execute.denied-text")
 async def test_a_stranger_cannot_tell_an_installed_app_from_a_missing_one(
     device: Device, shop: Caller
 ) -> None:
@@ -161,6 +185,10 @@ async def test_a_stranger_cannot_tell_an_installed_app_from_a_missing_one(
     assert answers[0] == answers[1] == answers[2]
 
 
+@pytest.mark.requirement(
+    "appfunctions.caller.claimed-package-checked",
+    "simulator.identity.token-not-claim",
+)
 @pytest.mark.parametrize(
     ("method", "request_type"),
     [
@@ -196,12 +224,14 @@ async def test_a_caller_learns_the_package_of_its_own_token(device: Device) -> N
     assert (app.package_name, shell.package_name) == ("com.ordinary", "com.android.shell")
 
 
+@pytest.mark.requirement("simulator.identity.unauthenticated")
 async def test_a_token_that_the_device_did_not_issue_is_unauthenticated(device: Device) -> None:
     detail = await device.caller("app_guessed").failure("Search", pb.SearchRequest())
 
     assert detail.simulator.kind == Kind.UNAUTHENTICATED
 
 
+@pytest.mark.requirement("simulator.unimplemented-named")
 @pytest.mark.parametrize(
     ("method", "request_message"),
     [("Explain", pb.ExplainRequest()), ("Observe", pb.ObserveRequest())],
@@ -221,6 +251,11 @@ async def test_calls_of_a_later_version_say_so_by_name(
     assert f"AppFunctionManager.{method}" in detail.simulator.message
 
 
+@pytest.mark.requirement(
+    "appfunctions.execute.disabled",
+    "appfunctions.state.is-enabled-own",
+    "jetpack.declaration.disabled",
+)
 async def test_states_switch_over_the_wire_and_disabled_functions_are_1002(shop: Caller) -> None:
     async def switch(identifier: str, state: pb.EnabledState) -> None:
         await shop.call("SetEnabled", pb.SetEnabledRequest(name=name_of(identifier), state=state))
@@ -237,6 +272,7 @@ async def test_states_switch_over_the_wire_and_disabled_functions_are_1002(shop:
     assert not enabled.is_enabled
 
 
+@pytest.mark.requirement("appfunctions.access.revoked")
 async def test_a_revoked_permission_ends_the_right_at_the_next_call(
     device: Device, shop: Caller
 ) -> None:
@@ -247,6 +283,7 @@ async def test_a_revoked_permission_ends_the_right_at_the_next_call(
     assert (before, await assistant.code(FETCH, orderId="1")) == (0, 1000)
 
 
+@pytest.mark.requirement("appfunctions.access.uninstalled")
 async def test_functions_of_an_uninstalled_app_are_gone_though_its_process_lives(
     device: Device, shop: Caller
 ) -> None:
@@ -259,6 +296,7 @@ async def test_functions_of_an_uninstalled_app_are_gone_though_its_process_lives
     assert (await surface.discovered(), await surface.code(RESET)) == ([], 1003)
 
 
+@pytest.mark.requirement("appfunctions.search.paged")
 async def test_a_search_is_paged_by_the_size_that_the_caller_asks_for(shop: Caller) -> None:
     first = await shop.call("Search", pb.SearchRequest(page_size=2))
     rest = await shop.call("Search", pb.SearchRequest(page_token=first.next_page_token))
@@ -275,6 +313,7 @@ async def _provider_failure(device: Device, token: str, package: str) -> str:
     return str(refused.value)
 
 
+@pytest.mark.requirement("appfunctions.provider.foreign-package-refused")
 async def test_a_provider_may_register_only_for_the_package_of_its_token(device: Device) -> None:
     device.install("com.ordinary")
 
@@ -285,6 +324,7 @@ async def test_a_provider_may_register_only_for_the_package_of_its_token(device:
     )
 
 
+@pytest.mark.requirement("appfunctions.provider.duplicate-refused")
 async def test_a_second_provider_of_the_same_functions_is_refused_and_the_first_goes_on(
     device: Device, shop: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -384,6 +424,7 @@ def _release() -> Iterator[None]:
     released.set()
 
 
+@pytest.mark.requirement("appfunctions.provider.in-host")
 @pytest.mark.usefixtures("_release")
 async def test_an_app_inside_the_host_that_blocks_its_loop_blocks_only_itself(
     device: Device,
@@ -406,6 +447,7 @@ async def test_an_app_inside_the_host_that_blocks_its_loop_blocks_only_itself(
         await asyncio.to_thread(provider.close)
 
 
+@pytest.mark.requirement("appfunctions.execute.time-limit")
 async def test_a_function_over_its_time_is_3000_and_the_connection_stays(tmp_path: Path) -> None:
     async with running_device(tmp_path, execution_timeout=0.05) as device, _shop(device) as shop:
         slow = await shop.code(f"{PACKAGE}.TroubleTools#hang")
@@ -413,6 +455,7 @@ async def test_a_function_over_its_time_is_3000_and_the_connection_stays(tmp_pat
         assert (slow, await shop.code(FETCH, orderId="1")) == (3000, 0)
 
 
+@pytest.mark.requirement("appfunctions.execute.level-denied-code")
 async def test_a_hidden_function_is_1003_where_the_profile_says_so(tmp_path: Path) -> None:
     async with running_device(tmp_path, denied_code=1003) as device, _shop(device):
         assistant = device.install("com.assistant", "EXECUTE_APP_FUNCTIONS", targets=[PACKAGE])

@@ -112,6 +112,7 @@ async def _failure(invoker: Invoker, method: str, **arguments: object) -> AppFun
     return refused.value
 
 
+@pytest.mark.requirement("jetpack.service.sync-off-loop")
 @pytest.mark.usefixtures("no_blocking_calls")
 async def test_synchronous_functions_run_off_the_event_loop_with_its_context(
     invoker: Invoker,
@@ -128,6 +129,7 @@ async def test_synchronous_functions_run_at_the_same_time(invoker: Invoker) -> N
     assert found == [to_value(True)] * CALLS
 
 
+@pytest.mark.requirement("appfunctions.execute.async-function", "jetpack.service.sync-off-loop")
 @pytest.mark.usefixtures("_closed_gate")
 async def test_functions_beyond_the_threads_wait_and_asynchronous_ones_do_not(
     invoker: Invoker,
@@ -163,6 +165,7 @@ async def test_a_cancelled_synchronous_call_keeps_its_thread_until_the_function_
     assert await soon(late) == to_value("app-function")
 
 
+@pytest.mark.requirement("appfunctions.error.app-unknown", "jetpack.errors.service-mapping")
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
@@ -181,6 +184,11 @@ async def test_whatever_a_function_raises_is_a_3000_with_its_message(
     assert (error.error_code, error.message) == (3000, message)
 
 
+@pytest.mark.requirement(
+    "appfunctions.error.app-exception-passes",
+    "jetpack.errors.extra-codes",
+    "jetpack.errors.service-mapping",
+)
 @pytest.mark.parametrize(
     ("method", "code", "message", "extras"),
     [
@@ -211,6 +219,7 @@ async def test_each_way_to_fail_has_androids_code(
     assert (error.error_code, error.message, error.extras) == (code, message, extras)
 
 
+@pytest.mark.requirement("appfunctions.execute.cancellation")
 async def test_cancelling_an_asynchronous_call_cancels_the_function() -> None:
     made: list[Tools] = []
 

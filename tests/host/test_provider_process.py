@@ -25,6 +25,10 @@ from tests.host.shop import (
 )
 
 
+@pytest.mark.requirement(
+    "appfunctions.error.provider-died",
+    "appfunctions.provider.death-removes-functions",
+)
 async def test_a_call_to_a_provider_that_is_killed_fails_with_3000_and_a_restart_brings_it_back(
     device: Device,
 ) -> None:
@@ -47,6 +51,7 @@ async def test_a_call_to_a_provider_that_is_killed_fails_with_3000_and_a_restart
         assert await shop.code(FETCH, orderId="1") == 0
 
 
+@pytest.mark.requirement("appfunctions.error.provider-died")
 async def test_a_function_that_ends_its_process_is_3000(device: Device) -> None:
     shop = device.install(PACKAGE)
     async with provider_process(device, "TroubleTools") as process:
@@ -54,6 +59,7 @@ async def test_a_function_that_ends_its_process_is_3000(device: Device) -> None:
         assert await soon(process.wait()) == 7
 
 
+@pytest.mark.requirement("appfunctions.execute.cancellation")
 async def test_a_caller_who_cancels_cancels_the_function_in_the_other_process(
     device: Device,
 ) -> None:
@@ -94,6 +100,7 @@ async def _start_and_fetch(device: Device, shop: Caller) -> int:
         return await shop.code(FETCH, orderId="1")
 
 
+@pytest.mark.requirement("appfunctions.provider.death-removes-functions")
 async def test_sigterm_ends_a_provider_with_zero_and_takes_its_functions_away(
     device: Device,
 ) -> None:

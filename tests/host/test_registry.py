@@ -45,6 +45,7 @@ async def test_functions_are_listed_by_package_and_identifier_and_leave_with_the
     assert _keys(registry) == [("com.b", "T#x")]
 
 
+@pytest.mark.requirement("appfunctions.provider.duplicate-refused")
 async def test_a_function_of_another_live_provider_is_refused_and_nothing_of_the_batch_stays() -> (
     None
 ):

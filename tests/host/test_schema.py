@@ -64,6 +64,12 @@ def _parsed(text: str) -> pb.DataTypeMetadata:
     return text_format.Parse(text, pb.DataTypeMetadata())
 
 
+@pytest.mark.requirement(
+    "jetpack.access-level.default-trusted",
+    "jetpack.declaration.described-by-kdoc",
+    "jetpack.identifier.form",
+    "jetpack.metadata.defaults",
+)
 def test_a_declared_function_has_the_metadata_of_its_annotations_hints_and_docstring() -> None:
     fetch = define_service(OrderTools, PACKAGE)[0]
 
@@ -105,6 +111,11 @@ def test_a_declared_function_has_the_metadata_of_its_annotations_hints_and_docst
     )
 
 
+@pytest.mark.requirement(
+    "jetpack.access-level.compat-enforcement",
+    "jetpack.declaration.defaults",
+    "jetpack.declaration.disabled",
+)
 def test_levels_and_states_come_from_the_annotations_in_either_order() -> None:
     found = [
         (
@@ -124,6 +135,7 @@ def test_levels_and_states_come_from_the_annotations_in_either_order() -> None:
     ]
 
 
+@pytest.mark.requirement("jetpack.metadata.data-types", "jetpack.types.supported")
 @pytest.mark.parametrize(
     ("hint", "number"),
     [
@@ -160,6 +172,7 @@ def test_none_in_a_union_makes_the_type_nullable(hint: Any, number: int) -> None
     assert (int(found.kind), found.is_nullable) == (number, True)
 
 
+@pytest.mark.requirement("jetpack.serializable.nested")
 def test_serializable_classes_nest_and_name_their_required_properties() -> None:
     assert data_type(Basket, PLACE).to_proto() == _parsed(
         """
@@ -189,6 +202,7 @@ def test_serializable_classes_nest_and_name_their_required_properties() -> None:
     )
 
 
+@pytest.mark.requirement("jetpack.types.unsupported-refused")
 @pytest.mark.parametrize(
     ("hint", "reason"),
     [
@@ -234,6 +248,7 @@ class WithDefaults(AppFunctionService):
     ) -> None: ...
 
 
+@pytest.mark.requirement("jetpack.optional.zero-value")
 def test_parameters_with_a_default_are_optional_and_a_lost_default_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -265,6 +280,10 @@ async def _generator(self: object) -> AsyncIterator[int]:
     yield 1
 
 
+@pytest.mark.requirement(
+    "jetpack.declaration.only-plain-methods",
+    "jetpack.optional.no-default-for-strings",
+)
 @pytest.mark.parametrize(
     ("function", "message"),
     [
@@ -361,6 +380,7 @@ class KDoc(AppFunctionService):
         return True
 
 
+@pytest.mark.requirement("jetpack.declaration.described-by-kdoc")
 @pytest.mark.parametrize("service", [Sphinx, Google, KDoc])
 def test_docstrings_of_each_style_give_the_same_descriptions(
     service: type[AppFunctionService],
@@ -386,6 +406,7 @@ class Silent(AppFunctionService):
         return True
 
 
+@pytest.mark.requirement("jetpack.declaration.defaults")
 def test_without_is_described_by_kdoc_no_description_is_published() -> None:
     metadata = define_service(Silent, PACKAGE)[0].metadata
 
@@ -411,6 +432,7 @@ class Derived(Renamed):
     def more(self) -> None: ...
 
 
+@pytest.mark.requirement("jetpack.identifier.form", "jetpack.identifier.python-class")
 @pytest.mark.parametrize(
     ("service", "identifiers"),
     [
@@ -426,6 +448,10 @@ def test_function_ids_are_made_of_the_class_and_the_method(
     assert [item.identifier for item in define_service(service, PACKAGE)] == identifiers
 
 
+@pytest.mark.requirement(
+    "appfunctions.constants.access-levels",
+    "jetpack.access-level.unknown-refused",
+)
 def test_access_levels_have_androids_numbers_and_others_are_refused() -> None:
     levels = (
         AppFunctionMetadata.ACCESS_LEVEL_SELF,
@@ -438,6 +464,7 @@ def test_access_levels_have_androids_numbers_and_others_are_refused() -> None:
         app_function_access_level(level=150, is_compat_enforcement_enabled=True)
 
 
+@pytest.mark.requirement("jetpack.entry-point.names")
 @pytest.mark.parametrize(
     ("service_name", "file_name", "class_name"),
     [("", "f", None), ("S", "f.xml", None), ("S", "", None), ("S", "f", "a#b")],
@@ -473,6 +500,7 @@ def test_a_declared_method_is_still_called_as_before() -> None:
     assert text == "cancelled 7"
 
 
+@pytest.mark.requirement("jetpack.declaration.only-plain-methods")
 def test_only_methods_can_be_declared() -> None:
     with pytest.raises(TypeError, match="declare a plain method"):
         app_function_declaration(property(lambda self: 1))  # type: ignore[call-overload]

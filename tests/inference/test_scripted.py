@@ -98,6 +98,7 @@ async def test_a_step_speaks_in_the_order_of_its_keys_with_the_thought_first() -
     ]
 
 
+@pytest.mark.requirement("simulator.script.steps")
 async def test_text_before_a_call_stays_before_it() -> None:
     chunks = await answer(scripted("- {text: One two., function_calls: [{name: f}]}"))
     assert [chunk.kind for chunk in chunks] == ["text", "text", "function_call", "finish"]
@@ -126,7 +127,7 @@ async def test_chunks_always_add_up_to_the_text(text: str, size: int | None) -> 
     assert "".join(texts(await answer(backend))) == text
 
 
-@pytest.mark.requirement("simulator.script.drift")
+@pytest.mark.requirement("simulator.script.drift", "simulator.script.steps")
 async def test_steps_are_taken_in_order_and_one_call_too_many_names_itself() -> None:
     backend = scripted("- text: one\n- text: two\n")
     assert backend.remaining() == ("step 1: text 'one'", "step 2: text 'two'")
@@ -205,6 +206,7 @@ async def test_delays_pass_on_the_device_clock() -> None:
     assert clock.naps == [12.0, 0.5, 0.5]
 
 
+@pytest.mark.requirement("aicore.generate.max-output-tokens")
 @pytest.mark.parametrize(
     ("room", "expected", "reason", "tokens"),
     [

