@@ -162,8 +162,12 @@ class Engine:
         # there is room for the longest such run, or there is no fast-forward.
         room = 0
         if grammar is not None and grammar.fast_forward:
-            room = len(self._encoder.encode(grammar.forced_text)) + 1
-        fast = 0 < room <= self._context - prompt - output
+            room = grammar.longest_forced + 1
+        spare = self._context - prompt - output
+        if sampling.max_output_tokens is None and spare < room <= output // 4:
+            output -= room  # the speed is worth the last tokens of a long context
+            spare += room
+        fast = 0 < room <= spare
         return _Budget(
             output=output,
             max_length=min(prompt + output + (room if fast else 1), self._context),
@@ -190,10 +194,14 @@ class Engine:
         return options
 
     def _try_out(self) -> None:
-        """One token, because wrong names of inputs and outputs show only when the model runs."""
+        """One token, because wrong names of inputs and outputs show only when the model runs.
+
+        Under a grammar, because the first one of a process is slow to build (about 0.3 s).
+        """
+        anything = Grammar(lark="start: /(?s:.*)/", longest_forced=0, fast_forward=False)
         try:
             budget = _Budget(output=1, max_length=4, fast_forward=False)
-            generator = self._open_generator(Sampling(), None, budget)
+            generator = self._open_generator(Sampling(), anything, budget)
             generator.append_tokens([int(self._tokenizer.eos_token_ids[0])])
             generator.generate_next_token()
         except RuntimeError as error:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, BinaryIO, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from aicore_sim.inference.backend import Chunk, GenerateRequest, ModelInfo
 
@@ -135,16 +135,21 @@ def parse_command(body: bytes) -> Command:
     """Raises FrameError."""
     try:
         return _COMMANDS.validate_json(body)
-    except ValueError as error:
-        raise FrameError(f"The frame is no command: {error}") from error
+    except ValidationError as error:
+        raise FrameError(f"The frame is no command: {_without_content(error)}") from None
 
 
 def parse_event(body: bytes) -> Event:
     """Raises FrameError."""
     try:
         return _EVENTS.validate_json(body)
-    except ValueError as error:
-        raise FrameError(f"The frame is no event: {error}") from error
+    except ValidationError as error:
+        raise FrameError(f"The frame is no event: {_without_content(error)}") from None
+
+
+def _without_content(error: ValidationError) -> str:
+    """What is wrong and where, without the prompt or answer that the frame holds."""
+    return str(error.errors(include_input=False, include_url=False, include_context=False))
 
 
 def read_command(stream: BinaryIO) -> Command | None:

@@ -8,12 +8,14 @@ https://github.com/guidance-ai/llguidance/blob/main/docs/syntax.md
 from __future__ import annotations
 
 import json
+import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from aicore_sim.inference._codes import InferenceErrorCode
 from aicore_sim.inference.backend import BackendError, GenerateRequest, Schema, ToolDeclaration
-from aicore_sim.inference.dialect import Dialect, to_json
+from aicore_sim.inference.dialect import Dialect
 
 MAX_CALLS = 8
 """Calls in one answer when the model chooses to call; a bound, so that a model that repeats itself
@@ -28,6 +30,7 @@ _CHARACTER = (
 )
 """One character of a JSON string. An escaped half of a surrogate pair is no character."""
 _STRING = f'/"{_CHARACTER}*"/'
+_ASCII_STRING = '"[ -~]*"'
 _INTEGER = "/-?(0|[1-9][0-9]{0,17})/"
 _NUMBER = r"/-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,15})?([eE][+\-]?[0-9]{1,2})?/"
 
@@ -37,10 +40,10 @@ class Grammar:
     """`lark` is what the answer must match."""
 
     lark: str
-    forced_text: str
-    """No stretch of the answer that the grammar dictates is longer than this text."""
+    longest_forced: int
+    """No stretch of the answer that the grammar dictates is longer, in bytes and so in tokens."""
     fast_forward: bool
-    """Whether `forced_text` is sure, so that dictated tokens may be appended at once."""
+    """Whether `longest_forced` is sure, so that dictated tokens may be appended at once."""
 
 
 def build_grammar(request: GenerateRequest, dialect: Dialect) -> Grammar | None:
@@ -49,12 +52,11 @@ def build_grammar(request: GenerateRequest, dialect: Dialect) -> Grammar | None:
     Raises BackendError (STRUCTURED_OUTPUT_REQUEST_ERROR) naming the tool and the property whose
     schema cannot be used.
     """
-    if not request.tools and request.response_schema is None:
-        if request.tool_choice.mode in ("required", "named"):
-            raise _refused("tool_choice", f"is {request.tool_choice.mode!r} but there are no tools")
+    if not request.tools and request.tool_choice.mode in ("required", "named"):
+        raise _refused("tool_choice", f"it is {request.tool_choice.mode!r} without any tool")
+    if not request.tools and request.response_schema is None and not _speaks_of_calls(request):
         return None
     builder = _GrammarBuilder()
-    marked = _escaped(dialect.call_open)
     starts: list[str] = []
     tools = _callable_tools(request)
     free_text = False
@@ -64,7 +66,7 @@ def build_grammar(request: GenerateRequest, dialect: Dialect) -> Grammar | None:
         else:
             free_text = True
             starts.append("TEXT")
-            builder.lines.append(f"TEXT: /(?s:.+)/ & ~/(?s:.*){marked}(?s:.*)/")
+            builder.lines.append(f"TEXT: /(?s:.+)/ & ~/{_any_of(dialect.marks)}/")
     builder.end_section()
     if tools:
         calls = []
@@ -75,7 +77,9 @@ def build_grammar(request: GenerateRequest, dialect: Dialect) -> Grammar | None:
         opening = _quoted(dialect.call_open)
         if free_text:
             # A model may say what it is about to do before it calls.
-            builder.lines.append(f"opening[lazy]: /(?s:.*){marked}/")
+            marks = _any_of(mark for mark in dialect.marks if mark != dialect.call_open)
+            builder.lines.append(f"OPENING: /(?s:.*){_escaped(dialect.call_open)}/ & ~/{marks}/")
+            builder.lines.append("opening[lazy]: OPENING")
             opening = "opening"
         more = _quoted(dialect.call_separator + dialect.call_open)
         repeats = MAX_CALLS - 1 if request.tool_choice.mode == "auto" else 0
@@ -83,9 +87,14 @@ def build_grammar(request: GenerateRequest, dialect: Dialect) -> Grammar | None:
     lark = "\n".join(["start: " + " | ".join(starts), *builder.lines, ""])
     return Grammar(
         lark=lark,
-        forced_text=dialect.call_open + dialect.call_separator + builder.longest_section,
+        longest_forced=len(dialect.call_open + dialect.call_separator) + builder.longest_section,
         fast_forward=builder.fast_forward,
     )
+
+
+def _speaks_of_calls(request: GenerateRequest) -> bool:
+    """Whether the prompt shows the model the notation of calls, which it may then imitate."""
+    return any(part.kind != "text" for content in request.contents for part in content.parts)
 
 
 def _callable_tools(request: GenerateRequest) -> tuple[ToolDeclaration, ...]:
@@ -109,13 +118,13 @@ class _GrammarBuilder:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.fast_forward = True
-        self.longest_section = ""
+        self.longest_section = 0
         self._section: list[str] = []
         self._rules = 0
 
     def end_section(self) -> None:
         """Ends an alternative; literals of different alternatives never follow each other."""
-        self.longest_section = max(self.longest_section, "".join(self._section), key=len)
+        self.longest_section = max(self.longest_section, len("".join(self._section).encode()))
         self._section = []
 
     def call(self, tool: ToolDeclaration, dialect: Dialect) -> str:
@@ -163,7 +172,7 @@ class _GrammarBuilder:
         tail_first, tail_more = '""', '""'
         for name, kind in reversed(schema.properties.items()):
             value = self.value(kind, f"{where} property {name!r}", depth + 1)
-            pair = f"{self._literal(f'{to_json(name)}: ')} {value}"
+            pair = f"{self._literal(f'{_ascii_json(name)}: ')} {value}"
             first, more = f"{pair} {tail_more}", f"{self._literal(', ')} {pair} {tail_more}"
             if name not in schema.required:
                 first, more = f"{first} | {tail_first}", f"{more} | {tail_more}"
@@ -181,8 +190,9 @@ class _GrammarBuilder:
         empty = f"{opened} {closed}"
         if high == 0:
             return empty
-        times = f"{{{max(low - 1, 0)},{'' if high is None else high - 1}}}"
-        full = f"{opened} {item} ({self._literal(', ')} {item}){times} {closed}"
+        more = f"({self._literal(', ')} {item})"
+        more += f"{{{max(low - 1, 0)},{'' if high is None else high - 1}}}"
+        full = f"{opened} {item} {more if high != 1 else ''} {closed}"
         return full if low else f"{empty} | {full}"
 
     def _string(self, schema: Schema, where: str) -> str:
@@ -193,6 +203,7 @@ class _GrammarBuilder:
         if schema.pattern:
             self.fast_forward = False  # a pattern can dictate any length of text
             parts.append(f"/{_pattern_in_quotes(schema.pattern, where)}/")
+            parts.append(f"/{_ASCII_STRING}/")
         self._rules += 1
         name = f"S{self._rules}"
         self.lines.append(f"{name}: {' & '.join(parts)}")
@@ -200,21 +211,24 @@ class _GrammarBuilder:
 
     def _number(self, schema: Schema, where: str) -> str:
         low, high = schema.minimum, schema.maximum
-        if low is not None and high is not None and low > high:
-            raise _refused(where, f"minimum {low} is above maximum {high}")
+        if not all(bound is None or math.isfinite(bound) for bound in (low, high)):
+            raise _refused(where, f"minimum {low} or maximum {high} is not finite")
+        if low is not None and high is not None:
+            if low > high:
+                raise _refused(where, f"minimum {low} is above maximum {high}")
+            self.fast_forward &= low != high  # equal bounds dictate every digit
         limits: dict[str, object] = {"type": schema.type}
         if schema.type == "integer":
             bound = _INTEGER_LIMITS.get(schema.format, _INTEGER_LIMITS[""])
             if low is None and high is None and bound == _INTEGER_LIMITS[""]:
                 return _INTEGER
-            limits["minimum"] = -bound if low is None else max(-bound, int(low))
-            limits["maximum"] = bound if high is None else min(bound, int(high))
+            limits["minimum"] = -bound if low is None else max(-bound, math.ceil(low))
+            limits["maximum"] = bound if high is None else min(bound, math.floor(high))
         elif low is None and high is None:
             return _NUMBER
         else:
             limits |= {} if low is None else {"minimum": low}
             limits |= {} if high is None else {"maximum": high}
-        self._section.append("0" * 20)  # equal limits dictate a whole number
         return f"%json {json.dumps(limits)}"
 
     def _literal(self, text: str) -> str:
@@ -228,12 +242,25 @@ class _GrammarBuilder:
         return name
 
 
+def _ascii_json(value: object) -> str:
+    """JSON without other characters than ASCII.
+
+    Where a grammar leaves one way on in the middle of a character's bytes, the library (0.18.0)
+    makes U+FFFD of them and then refuses its own token.
+    """
+    return json.dumps(value)
+
+
 def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
 def _escaped(text: str) -> str:
     return re.sub(r"[^\w<>]", lambda found: "\\" + found.group(), text)
+
+
+def _any_of(marks: Iterable[str]) -> str:
+    return f"(?s:.*)({'|'.join(_escaped(mark) for mark in marks)})(?s:.*)"
 
 
 def _bounds(low: int | None, high: int | None, where: str, what: str) -> tuple[int, int | None]:
@@ -246,7 +273,7 @@ def _bounds(low: int | None, high: int | None, where: str, what: str) -> tuple[i
 
 def _enum_json(schema: Schema, value: str, where: str) -> str:
     if schema.type == "string":
-        return to_json(value)
+        return _ascii_json(value)
     try:
         parsed = json.loads(value)
     except ValueError:
@@ -254,7 +281,7 @@ def _enum_json(schema: Schema, value: str, where: str) -> str:
     kinds = {bool: ("boolean",), int: ("integer", "number"), float: ("number",)}
     if schema.type not in kinds.get(type(parsed), ()):
         raise _refused(where, f"the enum value {value!r} is no {schema.type}")
-    return to_json(parsed)
+    return _ascii_json(parsed)
 
 
 def _pattern_in_quotes(pattern: str, where: str) -> str:
@@ -269,8 +296,8 @@ def _pattern_in_quotes(pattern: str, where: str) -> str:
     ends = pattern.endswith("$") and not pattern.endswith("\\$")
     body = pattern.removeprefix("^")
     body = body[:-1] if ends else body
-    if "\n" in body:
-        raise _refused(where, f"the pattern {pattern!r} spans lines")
+    if not (body.isascii() and body.isprintable()):
+        raise _refused(where, f"the pattern {pattern!r} has characters other than printable ASCII")
     body = re.sub(r"\\?/", r"\/", body)
     return f'"{start}({body}){"" if ends else f"{_CHARACTER}*"}"'
 

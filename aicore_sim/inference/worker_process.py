@@ -118,6 +118,7 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """Ends the process at once; calls under way fail as if it had died."""
+        self._gone = True
         self._signal(signal.SIGKILL)
 
     def _signal(self, number: int) -> None:

@@ -1,0 +1,91 @@
+"""The default model fills in the order example's call from the words of the question."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from aicore_sim.inference.backend import (
+    Chunk,
+    FunctionCall,
+    FunctionCallPart,
+    FunctionResponsePart,
+    GenerateRequest,
+    Sampling,
+    ToolChoice,
+)
+from aicore_sim.inference.dialect import HermesDialect
+from aicore_sim.inference.engine import Engine
+from aicore_sim.inference.grammar import build_grammar
+from tests.inference.requests import ORDER_TOOL, merged, said, user
+
+pytestmark = pytest.mark.real_model
+
+INSTRUCTIONS = (
+    "You are a helpful assistant for looking up store orders. "
+    "Use available tools to fetch order information."
+)
+GREEDY = Sampling(temperature=0.0, max_output_tokens=80)
+
+
+@pytest.fixture(scope="module")
+def engine(real_model_dir: Path) -> Engine:
+    return Engine(real_model_dir, threads=2, name="default")
+
+
+def run(engine: Engine, request: GenerateRequest) -> list[Any]:
+    chunks: list[Chunk] = []
+    engine.generate(request, chunks.append, lambda tokens: False)
+    return merged(chunks)
+
+
+def order_request(question: str) -> GenerateRequest:
+    return GenerateRequest(
+        contents=(user(question),),
+        system_instruction=INSTRUCTIONS,
+        tools=(ORDER_TOOL,),
+        tool_choice=ToolChoice(mode="required"),
+        sampling=GREEDY,
+    )
+
+
+@pytest.mark.parametrize(
+    "order_id", ["ORD-8492", "A17-330", "84921", "INV/2024/77", "QX7", "b-22-c", "K9000", "po_5512"]
+)
+@pytest.mark.parametrize("question", ["Where is my order {}?", "What is the status of order {}?"])
+def test_a_demanded_call_carries_the_id_of_the_question(
+    engine: Engine, question: str, order_id: str
+) -> None:
+    request = order_request(question.format(order_id))
+    grammar = build_grammar(request, HermesDialect())
+
+    assert grammar is not None
+    assert order_id not in grammar.lark
+    assert run(engine, request) == [
+        FunctionCall(name="fetch_order_details", args={"orderId": order_id})
+    ]
+
+
+@pytest.mark.parametrize("mode", ["auto", "none"])
+def test_the_answer_after_the_response_is_a_sentence_about_it(
+    engine: Engine, mode: Literal["auto", "none"]
+) -> None:
+    question = user("Where is my order ORD-8492?")
+    call = FunctionCallPart(name="fetch_order_details", args={"orderId": "ORD-8492"})
+    record = {"orderId": "ORD-8492", "status": "Out for delivery", "eta": "2:30 PM"}
+    response = FunctionResponsePart(name="fetch_order_details", response=record)
+    request = order_request("").model_copy(
+        update={
+            "contents": (question, said("model", call), said("user", response)),
+            "tool_choice": ToolChoice(mode=mode),
+        }
+    )
+
+    (text,) = run(engine, request)
+
+    assert "2:30 PM" in text
+    assert "delivery" in text
+    assert json.dumps(record) not in text
