@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,7 +29,7 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def real_model_dir() -> Iterator[Path]:
+def real_model_dir() -> Path:
     """The folder of the default model; pulled when it is not in the cache yet."""
     from aicore_sim.models.catalogue import find_model
 
@@ -48,7 +47,7 @@ def real_model_dir() -> Iterator[Path]:
             f"{pulled.stderr}\n"
             'To run everything else: pytest -m "not real_model"'
         )
-    yield find_model("smollm2-135m-instruct")
+    return find_model("smollm2-135m-instruct")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

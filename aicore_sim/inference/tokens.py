@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from aicore_sim.inference.dialect import ChatMessage
 
-_DIGIT_RUN = re.compile(r"(?<=\s)(?=\d)")
+_WORD_START = re.compile(r"(?<=\s)\S")
 _CUT = "\ufdd0"  # a noncharacter: stands for no text in any script
 
 
@@ -54,7 +55,7 @@ class PromptEncoder:
         """The tokens of `text`, as the model's own tokenizer gives them."""
         # The library ignores a `Digits` pre-tokenizer, and then joins a space to the digit after
         # it. Encoding the text around that place piece by piece gives the trained tokens.
-        pieces = _DIGIT_RUN.split(text) if self._splits_digits else [text]
+        pieces = _number_pieces(text) if self._splits_digits else [text]
         return [int(token) for piece in pieces if piece for token in self._tokenizer.encode(piece)]
 
     def _cut(self, text: str) -> str:
@@ -62,6 +63,16 @@ class PromptEncoder:
         if self._control is None:
             return text
         return self._control.sub(lambda found: found.group()[0] + _CUT + found.group()[1:], text)
+
+
+def _number_pieces(text: str) -> Iterator[str]:
+    """Cut before each number character (`7`, but `²` and `Ⅳ` too) that follows white space."""
+    start = 0
+    for found in _WORD_START.finditer(text):
+        if unicodedata.category(found.group()).startswith("N"):
+            yield text[start : found.start()]
+            start = found.start()
+    yield text[start:]
 
 
 def _splits_digits(pre_tokenizer: Any) -> bool:

@@ -83,7 +83,12 @@ class DeviceControlStub:
         self.SetImportance = channel.unary_unary(
                 '/aicore.sim.v1.DeviceControl/SetImportance',
                 request_serializer=aicore__protos_dot_device__pb2.SetImportanceRequest.SerializeToString,
-                response_deserializer=aicore__protos_dot_device__pb2.SetImportanceResponse.FromString,
+                response_deserializer=aicore__protos_dot_device__pb2.Foreground.FromString,
+                _registered_method=True)
+        self.GetImportance = channel.unary_unary(
+                '/aicore.sim.v1.DeviceControl/GetImportance',
+                request_serializer=aicore__protos_dot_device__pb2.GetImportanceRequest.SerializeToString,
+                response_deserializer=aicore__protos_dot_device__pb2.Foreground.FromString,
                 _registered_method=True)
         self.SetClock = channel.unary_unary(
                 '/aicore.sim.v1.DeviceControl/SetClock',
@@ -120,15 +125,25 @@ class DeviceControlStub:
                 request_serializer=aicore__protos_dot_device__pb2.SetQuotaRequest.SerializeToString,
                 response_deserializer=aicore__protos_dot_device__pb2.Quota.FromString,
                 _registered_method=True)
+        self.ResetQuota = channel.unary_unary(
+                '/aicore.sim.v1.DeviceControl/ResetQuota',
+                request_serializer=aicore__protos_dot_device__pb2.ResetQuotaRequest.SerializeToString,
+                response_deserializer=aicore__protos_dot_device__pb2.ResetQuotaResponse.FromString,
+                _registered_method=True)
+        self.GetAvailability = channel.unary_unary(
+                '/aicore.sim.v1.DeviceControl/GetAvailability',
+                request_serializer=aicore__protos_dot_device__pb2.GetAvailabilityRequest.SerializeToString,
+                response_deserializer=aicore__protos_dot_device__pb2.Availability.FromString,
+                _registered_method=True)
         self.SetAvailability = channel.unary_unary(
                 '/aicore.sim.v1.DeviceControl/SetAvailability',
                 request_serializer=aicore__protos_dot_device__pb2.SetAvailabilityRequest.SerializeToString,
-                response_deserializer=aicore__protos_dot_device__pb2.SetAvailabilityResponse.FromString,
+                response_deserializer=aicore__protos_dot_device__pb2.Availability.FromString,
                 _registered_method=True)
         self.ControlDownload = channel.unary_unary(
                 '/aicore.sim.v1.DeviceControl/ControlDownload',
                 request_serializer=aicore__protos_dot_device__pb2.ControlDownloadRequest.SerializeToString,
-                response_deserializer=aicore__protos_dot_device__pb2.ControlDownloadResponse.FromString,
+                response_deserializer=aicore__protos_dot_device__pb2.Availability.FromString,
                 _registered_method=True)
         self.LoadScript = channel.unary_unary(
                 '/aicore.sim.v1.DeviceControl/LoadScript',
@@ -193,7 +208,8 @@ class DeviceControlServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ClearPackage(self, request, context):
-        """Clears a package's data, as `pm clear`.
+        """Clears what AICore holds of a package, as `pm clear`: running generations end (CANCELLED), its
+        importance is forgotten. The quota stays.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -232,21 +248,29 @@ class DeviceControlServicer:
         raise NotImplementedError('Method not implemented!')
 
     def SetImportance(self, request, context):
-        """Importance of an app's process (top, visible, foreground service, overlay, background).
+        """Importance of an app's process (top, visible, foreground service, overlay, background), and
+        whether one app at a time is on top.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetImportance(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def SetClock(self, request, context):
-        """Time of the device.
+        """Time of the device. Reading it is DeviceClock.GetTime.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def AdvanceClock(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Answers when everybody who fell due is idle again.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -270,12 +294,27 @@ class DeviceControlServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetQuota(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """What one app may use now.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SetQuota(self, request, context):
+        """Puts another quota model in force, or charges an app by hand.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ResetQuota(self, request, context):
+        """A fresh start for one app, or for all apps and the device.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetAvailability(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -288,7 +327,8 @@ class DeviceControlServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ControlDownload(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Moves simulated downloads, or says how later ones move.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -333,7 +373,7 @@ class DeviceControlServicer:
         raise NotImplementedError('Method not implemented!')
 
     def WatchDevice(self, request, context):
-        """Changes of packages, clock and state, in order.
+        """Changes of packages, clock, model and availability, in order. The present state comes first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -390,7 +430,12 @@ def add_DeviceControlServicer_to_server(servicer, server):
             'SetImportance': grpc.unary_unary_rpc_method_handler(
                     servicer.SetImportance,
                     request_deserializer=aicore__protos_dot_device__pb2.SetImportanceRequest.FromString,
-                    response_serializer=aicore__protos_dot_device__pb2.SetImportanceResponse.SerializeToString,
+                    response_serializer=aicore__protos_dot_device__pb2.Foreground.SerializeToString,
+            ),
+            'GetImportance': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetImportance,
+                    request_deserializer=aicore__protos_dot_device__pb2.GetImportanceRequest.FromString,
+                    response_serializer=aicore__protos_dot_device__pb2.Foreground.SerializeToString,
             ),
             'SetClock': grpc.unary_unary_rpc_method_handler(
                     servicer.SetClock,
@@ -427,15 +472,25 @@ def add_DeviceControlServicer_to_server(servicer, server):
                     request_deserializer=aicore__protos_dot_device__pb2.SetQuotaRequest.FromString,
                     response_serializer=aicore__protos_dot_device__pb2.Quota.SerializeToString,
             ),
+            'ResetQuota': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResetQuota,
+                    request_deserializer=aicore__protos_dot_device__pb2.ResetQuotaRequest.FromString,
+                    response_serializer=aicore__protos_dot_device__pb2.ResetQuotaResponse.SerializeToString,
+            ),
+            'GetAvailability': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetAvailability,
+                    request_deserializer=aicore__protos_dot_device__pb2.GetAvailabilityRequest.FromString,
+                    response_serializer=aicore__protos_dot_device__pb2.Availability.SerializeToString,
+            ),
             'SetAvailability': grpc.unary_unary_rpc_method_handler(
                     servicer.SetAvailability,
                     request_deserializer=aicore__protos_dot_device__pb2.SetAvailabilityRequest.FromString,
-                    response_serializer=aicore__protos_dot_device__pb2.SetAvailabilityResponse.SerializeToString,
+                    response_serializer=aicore__protos_dot_device__pb2.Availability.SerializeToString,
             ),
             'ControlDownload': grpc.unary_unary_rpc_method_handler(
                     servicer.ControlDownload,
                     request_deserializer=aicore__protos_dot_device__pb2.ControlDownloadRequest.FromString,
-                    response_serializer=aicore__protos_dot_device__pb2.ControlDownloadResponse.SerializeToString,
+                    response_serializer=aicore__protos_dot_device__pb2.Availability.SerializeToString,
             ),
             'LoadScript': grpc.unary_unary_rpc_method_handler(
                     servicer.LoadScript,
@@ -743,7 +798,34 @@ class DeviceControl:
             target,
             '/aicore.sim.v1.DeviceControl/SetImportance',
             aicore__protos_dot_device__pb2.SetImportanceRequest.SerializeToString,
-            aicore__protos_dot_device__pb2.SetImportanceResponse.FromString,
+            aicore__protos_dot_device__pb2.Foreground.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetImportance(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/aicore.sim.v1.DeviceControl/GetImportance',
+            aicore__protos_dot_device__pb2.GetImportanceRequest.SerializeToString,
+            aicore__protos_dot_device__pb2.Foreground.FromString,
             options,
             channel_credentials,
             insecure,
@@ -944,6 +1026,60 @@ class DeviceControl:
             _registered_method=True)
 
     @staticmethod
+    def ResetQuota(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/aicore.sim.v1.DeviceControl/ResetQuota',
+            aicore__protos_dot_device__pb2.ResetQuotaRequest.SerializeToString,
+            aicore__protos_dot_device__pb2.ResetQuotaResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetAvailability(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/aicore.sim.v1.DeviceControl/GetAvailability',
+            aicore__protos_dot_device__pb2.GetAvailabilityRequest.SerializeToString,
+            aicore__protos_dot_device__pb2.Availability.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def SetAvailability(request,
             target,
             options=(),
@@ -959,7 +1095,7 @@ class DeviceControl:
             target,
             '/aicore.sim.v1.DeviceControl/SetAvailability',
             aicore__protos_dot_device__pb2.SetAvailabilityRequest.SerializeToString,
-            aicore__protos_dot_device__pb2.SetAvailabilityResponse.FromString,
+            aicore__protos_dot_device__pb2.Availability.FromString,
             options,
             channel_credentials,
             insecure,
@@ -986,7 +1122,7 @@ class DeviceControl:
             target,
             '/aicore.sim.v1.DeviceControl/ControlDownload',
             aicore__protos_dot_device__pb2.ControlDownloadRequest.SerializeToString,
-            aicore__protos_dot_device__pb2.ControlDownloadResponse.FromString,
+            aicore__protos_dot_device__pb2.Availability.FromString,
             options,
             channel_credentials,
             insecure,

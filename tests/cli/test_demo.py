@@ -108,7 +108,7 @@ def real_device(real_model_dir: Path, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.mark.real_model
 @pytest.mark.requirement("simulator.command.demo.model-makes-the-call")
-@pytest.mark.parametrize("order_id", ["A17-330", "84921", "TK_55x"])
+@pytest.mark.parametrize("order_id", ["A17-330", "84921", "QX7"])
 def test_the_model_itself_copies_ids_of_other_shapes(real_device: Path, order_id: str) -> None:
     done = run(
         "exec",
