@@ -10,13 +10,17 @@ from typing import Annotated, Any
 import typer
 
 from aicore_sim.cli import options as shared
-from aicore_sim.cli.control import CommandError, connect, connect_home, running_device
+from aicore_sim.cli.control import (
+    NOT_RUNNING,
+    CommandError,
+    connect,
+    connect_home,
+    running_device,
+)
 from aicore_sim.cli.launcher import addresses
 from aicore_sim.cli.up import published, stop_device
-from aicore_sim.device.home import DeviceHome
 from aicore_sim.device.process import is_alive
 
-NOT_RUNNING = 4
 _LOGS = ("aicore", "appfunctions", "up")
 
 
@@ -33,7 +37,7 @@ def status(device_dir: shared.DeviceDir = None, json_output: shared.Json = False
         if json_output:
             shared.print_json({"running": False, "device_dir": str(home.path)})
             raise typer.Exit(NOT_RUNNING)
-        running_device(DeviceHome(home.path / "none"))  # not running: says how to start one
+        running_device(home)  # raises and says how to start one
         return
     with connect(facts["aicore"]["address"], home.read_control_token()) as control:
         device = control.get_device()
@@ -72,6 +76,8 @@ def wait(
     timeout: Annotated[float, typer.Option(help="Seconds to wait at most.")] = 30.0,
 ) -> None:
     """Wait until a device is ready. Exit code 4 when there is none in time."""
+    if not 0 <= timeout <= 86_400:
+        raise CommandError(f"--timeout {timeout} is not between 0 and 86400 seconds", 2)
     home = shared.home_of(device_dir)
     deadline = time.monotonic() + timeout
     while True:

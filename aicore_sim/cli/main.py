@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
 import grpc
 import typer
 
-from aicore_sim.cli import demo_command, device_commands, exec_command, model_commands, pm, up
+from aicore_sim.cli import (
+    ctl,
+    demo_command,
+    device_commands,
+    errors_command,
+    exec_command,
+    model_commands,
+    pm,
+    up,
+)
 from aicore_sim.cli.control import CommandError
 from aicore_sim.cli.options import print_json
 from aicore_sim.cli.version import facts
@@ -36,7 +46,9 @@ app.command("wait")(device_commands.wait)
 app.command("logs")(device_commands.logs)
 app.command("env")(device_commands.env)
 app.command("stop")(device_commands.stop)
+app.command("errors")(errors_command.errors)
 app.add_typer(pm.app, name="pm")
+app.add_typer(ctl.app, name="ctl")
 app.add_typer(model_commands.app, name="models")
 
 
@@ -70,8 +82,16 @@ def run() -> None:
     except CommandError as error:
         print(f"aicore-sim: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
-    except (DeviceInUse, ProfileError, AddressError, FileNotFoundError, PermissionError) as error:
+    except (DeviceInUse, ProfileError, AddressError) as error:
         print(f"aicore-sim: {error}", file=sys.stderr)
+        sys.exit(1)
+    except BrokenPipeError:
+        # Whoever read our output has left; nothing more can be said to them.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except OSError as error:
+        where = f": {error.filename!r}" if error.filename and error.strerror else ""
+        print(f"aicore-sim: {error.strerror or error}{where}", file=sys.stderr)
         sys.exit(1)
     except grpc.RpcError as error:
         print(f"aicore-sim: the device does not answer: {error.code().name}", file=sys.stderr)

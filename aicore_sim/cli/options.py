@@ -37,7 +37,10 @@ Model = Annotated[
         "scripted:FILE."
     ),
 ]
-Seed = Annotated[int, typer.Option(help="Seed of everything random in the device.")]
+Seed = Annotated[
+    int,
+    typer.Option(help="Seed of everything random in the device.", min=0, max=2**31 - 1),
+]
 Apps = Annotated[
     list[str] | None,
     typer.Option(
@@ -53,7 +56,11 @@ PLATFORM_DEFAULT = DEFAULT_PLATFORM
 
 
 def home_of(device_dir: Path | None) -> DeviceHome:
-    return DeviceHome(device_dir)
+    """Raises CommandError for `~name` of a user that does not exist."""
+    try:
+        return DeviceHome(device_dir)
+    except RuntimeError as error:
+        raise CommandError(f"--device-dir {str(device_dir)!r}: {error}", exit_code=2) from None
 
 
 def check_apps(apps: list[str] | None) -> tuple[str, ...]:

@@ -62,6 +62,8 @@ def up(
         aicore_address=aicore_address,
         appfunctions_address=appfunctions_address,
     )
+    if ready_file is not None and not ready_file.absolute().parent.is_dir():
+        raise CommandError(f"--ready-file {str(ready_file)!r}: its folder does not exist", 2)
     if detach:
         _detach(home, ready_file)
     else:
@@ -134,30 +136,31 @@ def published(facts: dict[str, Any]) -> dict[str, Any]:
 
 async def _foreground(options: DeviceOptions, ready_file: Path | None) -> int:
     stopping = stop_event()
-    starting = asyncio.create_task(_run(options, ready_file, stopping))
+    running = asyncio.create_task(_run(options, ready_file))
     stopped = asyncio.create_task(stopping.wait())
-    await asyncio.wait({starting, stopped}, return_when=asyncio.FIRST_COMPLETED)
-    stopped.cancel()
-    return await starting
+    try:
+        await asyncio.wait({running, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if running.done():
+            return running.result()
+        # Booting or running: either way the daemons are ended before the task is.
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
+        return 0
+    finally:
+        stopped.cancel()
 
 
-async def _run(options: DeviceOptions, ready_file: Path | None, stopping: asyncio.Event) -> int:
+async def _run(options: DeviceOptions, ready_file: Path | None) -> int:
     async with booted(options) as (supervisor, facts):
         _print_device(facts)
         ready = json.dumps(published(facts))
         print(f"READY {ready}", flush=True)
         if ready_file is not None:
             options.home.write_private(ready_file.absolute(), ready)
-        died = asyncio.create_task(supervisor.wait())
-        stopped = asyncio.create_task(stopping.wait())
         try:
-            await asyncio.wait({died, stopped}, return_when=asyncio.FIRST_COMPLETED)
-            if not died.done():
-                return 0
-            name = died.result()
+            name = await supervisor.wait()
         finally:
-            died.cancel()
-            stopped.cancel()
             if ready_file is not None:
                 ready_file.unlink(missing_ok=True)
         print(
@@ -197,6 +200,8 @@ def _print_device(facts: dict[str, Any]) -> None:
 def _detach(home: DeviceHome, ready_file: Path | None) -> None:
     """Start the same command in a session of its own and wait for its READY facts."""
     home.prepare()
+    with home.lock("device"):  # refused here, a second `up` does not touch the first one's files
+        pass
     ready = (ready_file or home.path / "up.ready").absolute()
     ready.unlink(missing_ok=True)
     arguments = [word for word in sys.argv[1:] if word != "--detach"]

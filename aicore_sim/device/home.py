@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
+import re
 import secrets
 import tempfile
 from collections.abc import Iterator
@@ -14,10 +14,12 @@ from typing import Any
 
 import platformdirs
 from filelock import FileLock, Timeout
+from pydantic import BaseModel, ConfigDict, Field
 
 HOME_VARIABLE = "AICORE_SIM_HOME"
 # sockaddr_un holds 108 bytes on Linux and 104 on macOS, the final zero included.
 _SOCKET_PATH_LIMIT = 100
+_CONTROL_TOKEN = re.compile(r"ctl_[A-Za-z0-9_-]{43}")
 
 
 class DeviceInUse(Exception):
@@ -31,6 +33,32 @@ class DeviceInUse(Exception):
             f"the device directory {str(path)!r} is in use by {holder}; "
             "stop it with `aicore-sim stop`, or choose another directory with --device-dir"
         )
+
+
+class _Facts(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class RunningDaemon(_Facts):
+    address: str
+    pid: int = Field(gt=1)
+
+
+class RunningDevice(_Facts):
+    """What a running device publishes about itself."""
+
+    version: str
+    device_dir: str
+    pid: int = Field(gt=1)
+    pid_started: str
+    """Tells the process from a later one with the same number."""
+    aicore: RunningDaemon
+    appfunctions: RunningDaemon
+    model: str
+    unavailable_reason: str
+    profile: str
+    platform: str
+    seed: int
 
 
 def default_home() -> Path:
@@ -54,18 +82,26 @@ class DeviceHome:
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.path.chmod(0o700)
         (self.path / "logs").mkdir(mode=0o700, exist_ok=True)
-        if not self.control_token_path.exists():
+        if self._stored_control_token() is None:
             self.write_private(self.control_token_path, "ctl_" + secrets.token_urlsafe(32))
 
     def read_control_token(self) -> str:
         """Raises FileNotFoundError with a hint when no device has been started here."""
-        try:
-            return self.control_token_path.read_text()
-        except FileNotFoundError:
+        token = self._stored_control_token()
+        if token is None:
             raise FileNotFoundError(
                 f"no device in {str(self.path)!r}; start one with `aicore-sim up` "
                 f"or name its directory with --device-dir or {HOME_VARIABLE}"
-            ) from None
+            )
+        return token
+
+    def _stored_control_token(self) -> str | None:
+        """The token, or None for a file that is missing or damaged."""
+        try:
+            token = self.control_token_path.read_text()
+        except (FileNotFoundError, UnicodeDecodeError):
+            return None
+        return token if _CONTROL_TOKEN.fullmatch(token) else None
 
     def log_path(self, name: str) -> Path:
         return self.path / "logs" / f"{name}.log"
@@ -110,15 +146,14 @@ class DeviceHome:
 
     def write_running(self, facts: dict[str, Any]) -> None:
         """Publish the running device (addresses and pids, never a token)."""
-        self.write_private(self.running_path, json.dumps(facts))
+        self.write_private(self.running_path, RunningDevice.model_validate(facts).model_dump_json())
 
     def read_running(self) -> dict[str, Any] | None:
-        """What `write_running` wrote, or None when nothing is published."""
+        """What `write_running` wrote, or None when nothing whole is published."""
         try:
-            facts: dict[str, Any] = json.loads(self.running_path.read_text())
-        except (FileNotFoundError, json.JSONDecodeError):
+            return RunningDevice.model_validate_json(self.running_path.read_text()).model_dump()
+        except (FileNotFoundError, ValueError):
             return None
-        return facts
 
     def write_private(self, path: Path, text: str) -> None:
         """Write a 0600 file so that a reader sees the old text or the new, never a part."""

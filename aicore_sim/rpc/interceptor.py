@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import grpc
 import grpc.aio
+from google.protobuf.message import DecodeError
 from grpc_status import rpc_status
 
 from aicore_sim.device.errors import DeviceError, FaultKind, SimulatorFault
@@ -130,7 +131,14 @@ def _internal(method: str) -> SimulatorFault:
 
 
 async def _abort(context: grpc.aio.ServicerContext, error: DeviceError) -> NoReturn:
-    _, status = to_status(error)
+    try:
+        _, status = to_status(error)
+    except (ValueError, TypeError, DecodeError):
+        # A code beyond 32 bits, or text that is no Unicode: the failure must still have a type.
+        logger.exception("an error cannot be sent")
+        _, status = to_status(
+            SimulatorFault(FaultKind.INTERNAL, "a failure could not be put into words for the wire")
+        )
     made = rpc_status.to_status(status)
     await context.abort(made.code, made.details, made.trailing_metadata)
     raise AssertionError("abort returned")

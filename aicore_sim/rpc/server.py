@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import re
 import signal
 import socket
+import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -39,13 +39,14 @@ class RunningServer:
         self._server = server
         self._health = checks
         self._socket_path = socket_path
+        self._inode = _inode(socket_path) if socket_path is not None else None
         self.address = address
 
     async def stop(self, grace: float = 2.0) -> None:
         """Refuse new calls, give running ones `grace` seconds, then cancel them. Idempotent."""
         await self._health.enter_graceful_shutdown()
         await self._server.stop(grace)
-        if self._socket_path is not None:
+        if self._socket_path is not None and _inode(self._socket_path) == self._inode:
             self._socket_path.unlink(missing_ok=True)
 
 
@@ -93,11 +94,18 @@ async def start_server(
     return RunningServer(server, checks, bound, socket_path)
 
 
+def _inode(path: Path) -> int | None:
+    try:
+        return path.lstat().st_ino
+    except OSError:
+        return None
+
+
 def stop_event() -> asyncio.Event:
-    """An event that SIGTERM and SIGINT set. For the main task of a daemon."""
+    """An event that SIGTERM, SIGINT and SIGHUP set. For the main task of a daemon."""
     event = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, event.set)
     return event
 
@@ -107,10 +115,7 @@ def _check(address: str) -> Path | None:
         path = Path(address.removeprefix("unix:").removeprefix("//"))
         if not path.is_absolute():
             raise AddressError(f"{address!r} needs an absolute path, for example unix:/tmp/a.sock")
-        if path.exists():
-            if _answers(path):
-                raise AddressError(f"cannot serve on {address!r}: another server answers there")
-            path.unlink()  # left by a process that was killed
+        _clear_dead_socket(path, address)
         return path
     found = _LOOPBACK.fullmatch(address)
     if found is None or int(found[2]) > 65535:
@@ -121,9 +126,23 @@ def _check(address: str) -> Path | None:
     return None
 
 
-def _answers(path: Path) -> bool:
-    with socket.socket(socket.AF_UNIX) as probe, contextlib.suppress(OSError):
+def _clear_dead_socket(path: Path, address: str) -> None:
+    """Remove a socket that a killed process left. Raises AddressError for anything else there."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise AddressError(f"cannot serve on {address!r}: {error.strerror}") from None
+    if not stat.S_ISSOCK(mode):
+        raise AddressError(f"cannot serve on {address!r}: there is a file that is no socket")
+    with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(1.0)
-        probe.connect(str(path))
-        return True
-    return False
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink()
+            return
+        except OSError as error:
+            raise AddressError(f"cannot serve on {address!r}: {error}") from None
+    raise AddressError(f"cannot serve on {address!r}: another server answers there")

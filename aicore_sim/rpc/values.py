@@ -11,9 +11,16 @@ from aicore_protos import types_pb2
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 
 
-def to_value(obj: object) -> types_pb2.Value:
+MAX_DEPTH = 30
+"""Lists and objects inside one another. Protobuf refuses messages nested about three times as deep,
+and a value has to pass inside other messages."""
+
+
+def to_value(obj: object, depth: int = 0) -> types_pb2.Value:
     """Raises ValueError for what has no counterpart: NaN, infinities, integers beyond 64 bits,
-    keys that are not strings, and types such as set."""
+    text that is no Unicode, keys that are not strings, types such as set, and deep nesting."""
+    if depth > MAX_DEPTH:
+        raise ValueError(f"a value is nested more than {MAX_DEPTH} levels deep")
     match obj:
         case None:
             return types_pb2.Value(null_value=types_pb2.NULL_VALUE)
@@ -28,14 +35,14 @@ def to_value(obj: object) -> types_pb2.Value:
                 raise ValueError(f"{obj} is not a finite number")
             return types_pb2.Value(double_value=obj)
         case str():
-            return types_pb2.Value(string_value=obj)
+            return types_pb2.Value(string_value=_unicode(obj))
         case bytes():
             return types_pb2.Value(bytes_value=obj)
         case list() | tuple():
-            items = types_pb2.ListValue(values=[to_value(item) for item in obj])
+            items = types_pb2.ListValue(values=[to_value(item, depth + 1) for item in obj])
             return types_pb2.Value(list_value=items)
         case Mapping():
-            return types_pb2.Value(object_value=to_object(obj))
+            return types_pb2.Value(object_value=to_object(obj, depth + 1))
         case _:
             raise ValueError(f"a value of type {type(obj).__name__!r} cannot be sent")
 
@@ -55,13 +62,15 @@ def from_value(value: types_pb2.Value) -> Any:
             return getattr(value, kind)
 
 
-def to_object(fields: Mapping[Any, object]) -> types_pb2.ObjectValue:
+def to_object(fields: Mapping[Any, object], depth: int = 0) -> types_pb2.ObjectValue:
     """Raises ValueError as `to_value` does."""
     made = types_pb2.ObjectValue()
     for name, item in fields.items():
         if not isinstance(name, str):
             raise ValueError(f"the key {name!r} is not a string")
-        made.fields.append(types_pb2.ObjectValue.Field(name=name, value=to_value(item)))
+        made.fields.append(
+            types_pb2.ObjectValue.Field(name=_unicode(name), value=to_value(item, depth))
+        )
     return made
 
 
@@ -73,3 +82,11 @@ def from_object(fields: types_pb2.ObjectValue) -> dict[str, Any]:
             raise ValueError(f"the field {field.name!r} comes twice")
         made[field.name] = from_value(field.value)
     return made
+
+
+def _unicode(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("text with a lone surrogate is no Unicode") from None
+    return text

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import grpc.aio
@@ -270,7 +272,8 @@ async def test_a_socket_that_nobody_serves_is_replaced_and_private(
     address: str, short_home: DeviceHome
 ) -> None:
     path = short_home.path / "a.sock"
-    path.touch()
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(path))
     async with serving(address):
         assert path.stat().st_mode & 0o777 == 0o600
     assert not path.exists()
@@ -294,3 +297,42 @@ async def _start(address: str) -> Any:
             RaisingServicer(), server
         ),
     )
+
+
+@pytest.mark.parametrize("letter", ["x", "ü", "漢"])
+@pytest.mark.parametrize("length", [2_000, 20_000])
+async def test_a_long_text_is_cut_and_the_error_keeps_its_type(
+    address: str, letter: str, length: int
+) -> None:
+    servicer = RaisingServicer()
+    servicer.error = AppFunctionError(AppFunctionCode.APP_UNKNOWN_ERROR, letter * length)
+    async with serving(address, servicer) as channel:
+        with pytest.raises(grpc.aio.AioRpcError) as raised:
+            await App(channel, "app").call("CheckStatus", aicore_pb2.CheckStatusRequest())
+    detail = detail_of(raised.value).app_function
+    assert detail.error_code == AppFunctionCode.APP_UNKNOWN_ERROR
+    assert detail.error_message.startswith(letter * 500)
+    assert len(detail.error_message.encode()) <= 2_000
+
+
+@pytest.mark.parametrize(
+    "error", [GenAiError(2**40, "beyond 32 bits"), GenAiError(9, "a lone surrogate \ud800")]
+)
+async def test_an_error_that_cannot_be_sent_still_has_a_type(
+    address: str, error: GenAiError
+) -> None:
+    servicer = RaisingServicer()
+    servicer.error = error
+    async with serving(address, servicer) as channel:
+        with pytest.raises(grpc.aio.AioRpcError) as raised:
+            await App(channel, "app").call("CheckStatus", aicore_pb2.CheckStatusRequest())
+    assert detail_of(raised.value).WhichOneof("error") in ("simulator", "gen_ai")
+
+
+async def test_a_file_that_is_no_socket_is_never_removed(tmp_path: Path) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("mine")
+    with pytest.raises(AddressError, match="no socket"):
+        async with serving(f"unix:{notes}"):
+            pass
+    assert notes.read_text() == "mine"

@@ -199,6 +199,8 @@ async def test_one_that_is_cancelled_in_the_turn_in_which_it_is_due_is_not_waite
     task = asyncio.create_task(stubborn())
     await asleep(clock, 1)
     task.cancel()
+    clock.restore(ClockState(mode=ClockMode.VIRTUAL, now_ns=1001 * 10**9))
+    assert clock.busy == ()
     await clock.advance(2.0)
     forever.set()
     await task
@@ -280,6 +282,28 @@ async def test_a_task_may_say_that_it_waits_for_something_else_than_time() -> No
     await asleep(clock, 2)
     await clock.advance(10.0)
     assert seen == [("holder", 1005.0), ("waiter", 1005.0), ("waiter", 1006.0)]
+    await asyncio.gather(*tasks)
+
+
+async def test_who_is_called_by_a_sleeper_sleeps_before_the_clock_goes_on() -> None:
+    clock = virtual()
+    called = [asyncio.Event() for _ in range(4)]
+    seen: list[float] = []
+
+    async def pass_on(number: int) -> None:
+        await called[number].wait()
+        called[number + 1].set()
+
+    async def last() -> None:
+        await called[3].wait()
+        await clock.sleep(1.0)
+        seen.append(clock.now())
+
+    tasks = [asyncio.create_task(pass_on(number)) for number in range(3)]
+    tasks += [asyncio.create_task(last()), sleeper(clock, 1.0, called[0].set)]
+    await asleep(clock, 1)
+    await clock.advance(10.0)
+    assert seen == [1002.0]
     await asyncio.gather(*tasks)
 
 

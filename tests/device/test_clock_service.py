@@ -13,7 +13,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from aicore_protos import device_pb2, device_pb2_grpc
-from aicore_sim.device.clock import ClockError, ClockMode, RealClock, SleeperNotIdle
+from aicore_sim.device.clock import ClockError, ClockMode, ClockState, RealClock, SleeperNotIdle
 from aicore_sim.device.errors import FaultKind, SimulatorFault
 from aicore_sim.device.packages import Identity
 from aicore_sim.device.virtual_clock import DeviceClock
@@ -229,6 +229,14 @@ async def test_a_time_that_is_none_is_refused_by_its_field(
             await phone.app().send(request_)
     assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert refused.value.details() == message
+
+
+async def test_a_caller_that_leaves_as_it_wakes_is_not_waited_for() -> None:
+    clock, apps, call = await in_process_app()
+    clock.restore(ClockState(mode=ClockMode.VIRTUAL, now_ns=clock.now_ns() + 10**9))
+    call.cancel()
+    await asyncio.wait({call}, timeout=LIMIT)
+    assert (len(clock.busy), apps.awake) == (0, 0)
 
 
 async def test_the_number_of_sleeping_apps_is_bounded() -> None:

@@ -341,6 +341,11 @@ async def test_a_stream_ends_after_so_many_tokens_with_or_without_an_error(
         )
 
 
+async def test_a_model_is_not_asked_for_more_than_is_wanted() -> None:
+    _, _, answer, _ = await play(fired_of(drop_after_tokens=2))
+    assert (answer.read, answer.closed) == (2, True)
+
+
 async def test_a_stream_without_room_asks_the_model_for_nothing() -> None:
     seen, failure, answer, _ = await play(fired_of(drop_after_tokens=0))
     assert (seen, failure, answer.read) == ([], None, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import stat
@@ -64,20 +65,60 @@ def test_the_environment_chooses_the_directory(
     assert DeviceHome().path == tmp_path / "mine"
 
 
+RUNNING = {
+    "version": "1.0",
+    "device_dir": "/device",
+    "pid": 7,
+    "pid_started": "123",
+    "aicore": {"address": "unix:/device/aicore.sock", "pid": 8},
+    "appfunctions": {"address": "unix:/device/appfunctions.sock", "pid": 9},
+    "model": "m",
+    "unavailable_reason": "",
+    "profile": "pixel-10",
+    "platform": "android-17.2",
+    "seed": 0,
+}
+
+
 def test_facts_of_the_running_device_are_published_privately(home: DeviceHome) -> None:
-    home.write_running({"pid": 7})
-    assert home.read_running() == {"pid": 7}
+    home.write_running(RUNNING)
+    assert home.read_running() == RUNNING
     assert mode(home.running_path) == 0o600
-    home.running_path.write_text("{")
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        b"{",
+        b"[]",
+        b"{}",
+        b"3",
+        b"\xff\xfe",
+        json.dumps({**RUNNING, "pid": 1}).encode(),
+        json.dumps({**RUNNING, "pid_started": None}).encode(),
+        json.dumps({**RUNNING, "aicore": {"pid": 8}}).encode(),
+    ],
+)
+def test_damaged_facts_count_as_no_device(home: DeviceHome, damaged: bytes) -> None:
+    home.running_path.write_bytes(damaged)
     assert home.read_running() is None
 
 
+@pytest.mark.parametrize("damaged", [b"", b"ctl_short\n", b"\xff\xfe", b"ctl_" + b"a" * 44])
+def test_a_damaged_control_token_is_replaced(home: DeviceHome, damaged: bytes) -> None:
+    home.control_token_path.write_bytes(damaged)
+    with pytest.raises(FileNotFoundError, match="aicore-sim up"):
+        home.read_control_token()
+    home.prepare()
+    assert home.read_control_token().startswith("ctl_")
+
+
 def test_a_failed_write_leaves_the_old_file_and_no_litter(home: DeviceHome) -> None:
-    home.write_running({"pid": 7})
+    home.write_running(RUNNING)
     before = sorted(home.path.iterdir())
     with pytest.raises(UnicodeEncodeError):
         home.write_private(home.running_path, "\ud800")
-    assert home.read_running() == {"pid": 7}
+    assert home.read_running() == RUNNING
     assert sorted(home.path.iterdir()) == before
 
 
