@@ -52,7 +52,9 @@ def run(
 class Up:
     """`aicore-sim up` in the foreground; `facts` is what its READY line said."""
 
-    def __init__(self, device_dir: Path, *arguments: str) -> None:
+    def __init__(
+        self, device_dir: Path, *arguments: str, env: Mapping[str, str] | None = None
+    ) -> None:
         self.device_dir = device_dir
         self.process = subprocess.Popen(
             [*COMMAND, "up", "--device-dir", str(device_dir), *arguments],
@@ -60,6 +62,7 @@ class Up:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            env={**os.environ, **(env or {})},
         )
         self._lines: queue.Queue[str | None] = queue.Queue()
         self._out: list[str] = []
@@ -122,6 +125,10 @@ class Up:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Kill what still runs, and see that nothing of the device is left."""
         if self.process.poll() is None:
             self.process.kill()
         self.wait()

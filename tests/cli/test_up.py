@@ -214,3 +214,47 @@ def test_a_wrong_setting_is_refused_by_its_name(
     assert done.returncode != 0
     assert named in done.stderr
     assert processes_of(device_dir) == {}
+
+
+def test_up_stops_at_once_while_it_is_booting_and_leaves_nothing(
+    device_dir: Path, model: str, tmp_path: Path
+) -> None:
+    (tmp_path / "slow_app.py").write_text("import threading\nthreading.Event().wait(600)\n")
+    up = Up(device_dir, "--model", model, "--app", "com.example.slow=slow_app:App",
+            env={"PYTHONPATH": str(tmp_path)})  # fmt: skip
+    try:
+        wait_until(lambda: len(processes_of(device_dir)) >= 3, "the host to start")
+        assert up.end(signal.SIGTERM) == 0
+        assert processes_of(device_dir) == {}
+    finally:
+        up.close()
+
+
+def test_killing_up_while_it_is_booting_leaves_nothing(
+    device_dir: Path, model: str, tmp_path: Path
+) -> None:
+    (tmp_path / "slow_app.py").write_text("import threading\nthreading.Event().wait(600)\n")
+    up = Up(device_dir, "--model", model, "--app", "com.example.slow=slow_app:App",
+            env={"PYTHONPATH": str(tmp_path)})  # fmt: skip
+    try:
+        wait_until(lambda: len(processes_of(device_dir)) >= 3, "the host to start")
+    finally:
+        up.close()
+    with Up(device_dir, "--model", model) as again:
+        assert again.end() == 0
+
+
+def test_a_missing_folder_for_the_ready_file_is_noticed_at_once(
+    device_dir: Path, model: str
+) -> None:
+    done = run("up", "--device-dir", str(device_dir), "--model", model, "--ready-file", "/no/where")
+    assert done.returncode == 2
+    assert "/no/where" in done.stderr
+
+
+@pytest.mark.parametrize("place", ["/dev/null/x", "~no-such-user-here/x", "/" + "n" * 300])
+def test_a_device_directory_that_cannot_be_is_one_line(place: str, model: str) -> None:
+    done = run("up", "--device-dir", place, "--model", model)
+    assert done.returncode in (1, 2)
+    assert done.stderr.startswith("aicore-sim: ")
+    assert len(done.stderr.splitlines()) == 1
