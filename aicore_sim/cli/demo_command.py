@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 import tempfile
@@ -16,6 +15,7 @@ from rich.table import Table
 
 from aicore_sim.cli import options as shared
 from aicore_sim.cli.demo import run as demo_run
+from aicore_sim.cli.launcher import run_interruptible
 from aicore_sim.cli.model_commands import pull_with_bars, summary
 from aicore_sim.cli.supervisor import DeviceOptions
 from aicore_sim.device.home import DeviceHome
@@ -56,7 +56,7 @@ def demo(
             model=shared.check_model(model),
             seed=seed,
         )
-        wrong = asyncio.run(demo_run.run(made, output))
+        wrong = run_interruptible(demo_run.run(made, output))
     for sentence in wrong:
         print(f"aicore-sim: {sentence}", file=sys.stderr)
     if wrong:

@@ -14,15 +14,23 @@ import typer
 from aicore_sim.cli import options as shared
 from aicore_sim.cli.control import CommandError, connect
 from aicore_sim.cli.device_commands import is_running
-from aicore_sim.cli.launcher import exit_code, forward_signals, launch
+from aicore_sim.cli.launcher import exit_code, forward_signals, launch, run_interruptible
 from aicore_sim.cli.supervisor import DeviceOptions
 from aicore_sim.cli.up import booted
 from aicore_sim.device.home import HOME_VARIABLE, DeviceHome
 
 DEFAULT_PACKAGE = "com.example.app"
+_BOOT_FLAGS = {
+    "device": "--device",
+    "platform": "--platform",
+    "model": "--model",
+    "apps": "--app",
+    "seed": "--seed",
+}
 
 
 def exec_(
+    context: typer.Context,
     command: Annotated[list[str], typer.Argument(help="The command, after --.")],
     package: Annotated[
         str, typer.Option("--as", metavar="PACKAGE", help="The app that the command belongs to.")
@@ -53,15 +61,14 @@ def exec_(
         home = _home(device_dir, Path(temporary))
         facts = home.read_running()
         if facts is not None and is_running(facts):
-            given = [name for name in ("--device", "--platform", "--model", "--app", "--seed")
-                     if name in sys.argv[: len(sys.argv) - len(command)]]  # fmt: skip
+            given = [flag for name, flag in _BOOT_FLAGS.items() if _was_given(context, name)]
             if given:
                 raise CommandError(
                     f"a device runs in {str(home.path)!r} already, so {', '.join(given)} would "
                     "change nothing; leave it out, or name another --device-dir",
                     exit_code=2,
                 )
-            code = asyncio.run(_run(facts, home, package, granted, command))
+            code = run_interruptible(_run(facts, home, package, granted, command))
         else:
             made = DeviceOptions(
                 home=home,
@@ -71,8 +78,13 @@ def exec_(
                 seed=seed,
                 apps=checked,
             )
-            code = asyncio.run(_boot_and_run(made, package, granted, command))
+            code = run_interruptible(_boot_and_run(made, package, granted, command))
     raise typer.Exit(code)
+
+
+def _was_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
 
 
 def _home(device_dir: Path | None, temporary: Path) -> DeviceHome:

@@ -9,13 +9,15 @@ import os
 import signal
 import sys
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from aicore_sim.cli.control import connect
 from aicore_sim.device.home import HOME_VARIABLE, DeviceHome
+
+T = TypeVar("T")
 
 KILL_AFTER = 5.0
 _LAUNCH = Path(__file__).with_name("_launch.py")
@@ -73,6 +75,33 @@ async def end(process: Process) -> None:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
+
+
+def run_interruptible(work: Coroutine[Any, Any, T]) -> T:
+    """`asyncio.run`, but SIGTERM and SIGHUP unwind the work as Ctrl-C does, so that it cleans up.
+
+    Raises SystemExit with 128 and the signal's number after that.
+    """
+    return asyncio.run(_interruptible(work))
+
+
+async def _interruptible(work: Coroutine[Any, Any, T]) -> T:
+    loop = asyncio.get_running_loop()
+    task = asyncio.ensure_future(work)
+    received: list[int] = []
+
+    def interrupt(number: int) -> None:
+        received.append(number)
+        task.cancel()
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, interrupt, number)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        if received:
+            raise SystemExit(128 + received[0]) from None
+        raise
 
 
 def exit_code(returncode: int) -> int:

@@ -21,6 +21,7 @@ from aicore_sim.cli import (
 )
 from aicore_sim.cli.control import CommandError
 from aicore_sim.cli.options import print_json
+from aicore_sim.cli.scenario import command as scenario_command
 from aicore_sim.cli.version import facts
 from aicore_sim.device.home import DeviceInUse
 from aicore_sim.device.profile import ProfileError
@@ -49,6 +50,7 @@ app.command("stop")(device_commands.stop)
 app.command("errors")(errors_command.errors)
 app.add_typer(pm.app, name="pm")
 app.add_typer(ctl.app, name="ctl")
+app.add_typer(scenario_command.app, name="scenario")
 app.add_typer(model_commands.app, name="models")
 
 

@@ -46,8 +46,18 @@ def open_database(path: Path, *, create: bool) -> sqlite3.Connection:
     """Open the database in write-ahead mode; the file is 0600.
 
     Raises FileNotFoundError without `create` when there is none, and ValueError for a database
-    that a newer simulator wrote.
+    that is damaged or that a newer simulator wrote.
     """
+    try:
+        return _open(path, create=create)
+    except sqlite3.DatabaseError as error:
+        raise ValueError(
+            f"the device database {str(path)!r} cannot be used ({error}); "
+            "remove the device directory to start afresh, or use another --device-dir"
+        ) from None
+
+
+def _open(path: Path, *, create: bool) -> sqlite3.Connection:
     if not path.exists():
         if not create:
             raise FileNotFoundError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from enum import Enum
 from typing import Any
@@ -68,6 +69,9 @@ async def unary(call: Any, service: Service) -> Any:
         return await call
     except grpc.RpcError as error:
         raise translate(error, service) from error
+    except asyncio.CancelledError:
+        _require_own_cancellation(service)
+        raise
 
 
 async def stream(call: Any, service: Service) -> AsyncGenerator[Any]:
@@ -77,8 +81,22 @@ async def stream(call: Any, service: Service) -> AsyncGenerator[Any]:
             yield message
     except grpc.RpcError as error:
         raise translate(error, service) from error
+    except asyncio.CancelledError:
+        _require_own_cancellation(service)
+        raise
     finally:
         call.cancel()
+
+
+def _require_own_cancellation(service: Service) -> None:
+    """gRPC reports a call whose channel was closed as a cancellation, although nobody cancelled
+    the task that waits for it; raises what that stands for."""
+    task = asyncio.current_task()
+    if task is not None and not task.cancelling():
+        text = "the connection was closed while the call was running"
+        if service is Service.APP_FUNCTIONS:
+            raise AppFunctionException(AppFunctionException.ERROR_CANCELLED, text)
+        raise GenAiException(text, GenAiException.ErrorCode.CANCELLED)
 
 
 def translate(error: Any, service: Service) -> Exception:

@@ -12,7 +12,6 @@ from typing import Any, Final
 from aicore_client._boundary import Service, unary
 from aicore_client._values import from_value, to_object
 from aicore_client.connection import DeviceConnection, default_connection
-from aicore_client.errors import AppFunctionException
 from aicore_client.metadata import (
     AppFunctionMetadata,
     AppFunctionName,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -106,9 +107,10 @@ def test_exec_uses_a_running_device_and_leaves_it_running(tmp_path: Path, model:
         assert [(item["package"], item["permissions"]) for item in listed] == [
             ("com.example.x", ["android.permission.QUERY_ALL_PACKAGES"])
         ]
-        refused = run("exec", *home, "--model", model, "--", "true")
-        assert refused.returncode == 2
-        assert "--model" in refused.stderr
+        for flag in (("--model", model), (f"--model={model}",)):
+            refused = run("exec", *home, *flag, "--", "true")
+            assert refused.returncode == 2
+            assert "--model would change nothing" in refused.stderr
 
 
 @pytest.mark.requirement("simulator.command.no-orphans")
@@ -129,3 +131,22 @@ def test_killing_exec_ends_the_command_and_the_device(tmp_path: Path, model: str
         process.kill()
         process.wait(timeout=5)
         wait_until(lambda: not processes_of(device_dir), "command and daemons to end")
+
+
+def test_a_signal_ends_exec_with_everything_it_made(tmp_path: Path, model: str) -> None:
+    """Also the temporary device directory, which holds a control token."""
+    marker = "import sys; print('up', flush=True); sys.stdin.read()"
+    with killed_at_end(
+        subprocess.Popen(
+            [*COMMAND, "exec", "--model", model, "--", sys.executable, "-c", marker],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "TMPDIR": str(tmp_path)},
+        )
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n"
+        process.terminate()
+        assert process.wait(timeout=10) == 143
+    assert [path.name for path in tmp_path.iterdir()] == ["script.yaml"]

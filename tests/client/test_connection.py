@@ -18,12 +18,13 @@ from aicore_client import (
     Content,
     DeviceConnection,
     DeviceNotConfiguredError,
+    GenAiException,
     Generation,
     SimulatorError,
     default_connection,
 )
 from tests.client.conftest import Device, start_aicore
-from tests.client.fakes import TOKEN, FakeAICore, finish, text
+from tests.client.fakes import TOKEN, FakeAICore, Hold, finish, text
 
 PROMPT = Content.builder().text("x").build()
 
@@ -141,6 +142,22 @@ async def test_a_closed_connection_says_so_and_closes_twice(device: Device) -> N
 
     with pytest.raises(SimulatorError, match="closed"):
         await Generation.get_client(connection=device.connection).check_status()
+
+
+async def test_closing_the_connection_ends_a_running_call_as_cancelled_and_not_its_task(
+    device: Device,
+) -> None:
+    hold = Hold()
+    device.aicore.script([text("a"), hold])
+    call = asyncio.create_task(
+        Generation.get_client(connection=device.connection).generate_content("x")
+    )
+    await asyncio.wait_for(hold.reached.wait(), 5)
+    await device.connection.close()
+
+    with pytest.raises(GenAiException) as raised:
+        await asyncio.wait_for(call, 5)
+    assert raised.value.error_code == GenAiException.ErrorCode.CANCELLED
 
 
 def test_a_connection_never_shows_its_token() -> None:

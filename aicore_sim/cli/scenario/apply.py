@@ -64,9 +64,7 @@ def apply_state(control: Control, state: DeviceState) -> None:
             device_pb2.ControlDownloadRequest(progression=progression(state.download))
         )
     if state.availability is not None:
-        control.set_availability(
-            device_pb2.SetAvailabilityRequest(status=state.availability.name)
-        )
+        control.set_availability(device_pb2.SetAvailabilityRequest(status=state.availability.name))
     if state.quota is not None:
         control.set_quota(device_pb2.SetQuotaRequest(model=state.quota))
     if state.foreground is not None:

@@ -28,6 +28,7 @@ from aicore_sim.cli.scenario.values import (
     QuotaModel,
     Range,
     Status,
+    error_code,
 )
 from aicore_sim.device.fault_rules import FaultError, parse_fault
 from aicore_sim.device.profile import DEFAULT_PLATFORM, DEFAULT_PROFILE, PlatformName
@@ -55,6 +56,12 @@ def _progression(value: object) -> str:
         value = f"{name}={amount}"
     progression(str(value))
     return str(value)
+
+
+def _ok_or_code(value: object) -> int | str | None:
+    if value is None or value == "ok":
+        return value if value is None else "ok"
+    return error_code(value)
 
 
 def _fault(value: object) -> dict[str, Any]:
@@ -116,8 +123,8 @@ class DeviceSetup(DeviceState):
 class Expected(_Table):
     """What one call, or each of several calls, must have come to. Absent keys are not looked at."""
 
-    code: Code | None = None
-    """0 is success."""
+    code: Annotated[int | Literal["ok"] | None, BeforeValidator(_ok_or_code)] = None
+    """A failure by its number or name, or `ok`. 0 is the failure UNKNOWN."""
     status: Status | None = None
     text: str | None = None
     chunks: Range | None = None

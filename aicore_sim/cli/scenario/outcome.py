@@ -15,8 +15,9 @@ from aicore_sim.cli.scenario.format import Expected
 class Outcome:
     """One call as the app saw it."""
 
-    code: int | None = 0
-    """0 for success, None when the app cancelled the call or something else ended it."""
+    ok: bool = True
+    code: int | None = None
+    """Of a failure of AICore; None when the app cancelled the call, or the simulator failed."""
     message: str = ""
     retry_delay: float = 0.0
     """Seconds; of a failed call."""
@@ -31,16 +32,18 @@ class Outcome:
     @property
     def ended(self) -> str:
         """`ok`, `cancelled`, the name of the code, or the class of another failure."""
+        if self.ok:
+            return "ok"
         if self.code is None:
             return self.message.partition(":")[0]
-        return "ok" if self.code == 0 else values.code_name(self.code)
+        return values.code_name(self.code)
 
     def shown(self) -> str:
         """One line for people."""
-        parts = [self.ended if self.code in (0, None) else f"{self.code} {self.ended}"]
+        parts = [self.ended if self.code is None else f"{self.code} {self.ended}"]
         if self.status is not None:
-            parts.append(values.FeatureStatus(self.status).name if self.status in range(4)
-                         else str(self.status))  # fmt: skip
+            known = self.status in list(values.FeatureStatus)
+            parts.append(values.FeatureStatus(self.status).name if known else str(self.status))
         if self.items:
             parts.append(" → ".join(self.items))
         if self.events:
@@ -51,14 +54,14 @@ class Outcome:
             parts.append(f"{self.chunks} chunks")
         if self.retry_delay:
             parts.append(f"retry after {values.shown_duration(self.retry_delay)}")
-        if self.code is None and self.message != "cancelled":
+        if not self.ok and self.code is None and self.message != "cancelled":
             parts.append(_shortened(self.message))
         return ", ".join(parts)
 
     def facts(self) -> dict[str, Any]:
         """For JSON; what is empty is left out."""
         made = {key: value for key, value in asdict(self).items() if value not in ("", [], None)}
-        return {**made, "code": self.code, "ended": self.ended}
+        return {**made, "ended": self.ended}
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
@@ -78,7 +81,7 @@ def summary(outcomes: Sequence[Outcome]) -> str:
 
 def before_refusal(outcomes: Sequence[Outcome]) -> int:
     """Calls in a row that succeeded before the first that did not."""
-    return next((place for place, one in enumerate(outcomes) if one.code != 0), len(outcomes))
+    return next((place for place, one in enumerate(outcomes) if not one.ok), len(outcomes))
 
 
 def differences(expected: Expected, outcomes: Sequence[Outcome]) -> list[str]:
@@ -94,10 +97,11 @@ def differences(expected: Expected, outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def _of_one(expected: Expected, outcome: Outcome) -> Iterator[str]:
-    if expected.code is not None and outcome.code != expected.code:
-        wanted = "success" if expected.code == 0 else _code(expected.code)
-        yield f"expected {wanted}, got {outcome.shown()}{_why(outcome)}"
-    elif expected.code is None and outcome.code != 0 and not _names_failures(expected):
+    if isinstance(expected.code, int):
+        if outcome.code != expected.code:
+            name = values.code_name(expected.code)
+            yield f"expected {expected.code} {name}, got {outcome.shown()}{_why(outcome)}"
+    elif not outcome.ok and (expected.code == "ok" or not _names_failures(expected)):
         yield f"expected no failure, got {outcome.shown()}{_why(outcome)}"
     if expected.status is not None and outcome.status != expected.status:
         yield f"expected status {expected.status.name}, got {outcome.shown()}"
@@ -151,7 +155,7 @@ def _names_failures(expected: Expected) -> bool:
         or expected.lost
         or expected.message_contains
         or expected.retry_delay == "positive"
-        or (expected.items or [""])[-1] == "failed"
+        or (expected.items and expected.items[-1] == "failed")
     )
 
 
@@ -165,10 +169,6 @@ def _within(limits: tuple[int, int], number: int) -> bool:
 
 def _range(limits: tuple[int, int]) -> str:
     return str(limits[0]) if limits[0] == limits[1] else f"{limits[0]} to {limits[1]}"
-
-
-def _code(code: int) -> str:
-    return f"{code} {values.code_name(code)}"
 
 
 def _why(outcome: Outcome) -> str:

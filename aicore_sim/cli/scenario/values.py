@@ -22,7 +22,8 @@ def _bytes(value: object) -> int:
     return values.size(str(value))
 
 
-def _code(value: object) -> int:
+def error_code(value: object) -> int:
+    """A code by its number or name. Raises ValueError."""
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise ValueError(f"{value!r} is no error code")
     return values.error_code(value)
@@ -69,7 +70,7 @@ def _range(value: object) -> tuple[int, int]:
 
 Nanoseconds = Annotated[int, BeforeValidator(_nanoseconds)]
 Bytes = Annotated[int, BeforeValidator(_bytes)]
-Code = Annotated[int, BeforeValidator(_code)]
+Code = Annotated[int, BeforeValidator(error_code)]
 Status = Annotated[values.FeatureStatus, BeforeValidator(_status)]
 Importance = Annotated[str, BeforeValidator(_importance)]
 OnOff = Annotated[str, _switch("on", "off")]

@@ -1,0 +1,458 @@
+"""Runs a scenario step by step and gathers the evidence."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from aicore_protos import device_pb2
+from aicore_sim.cli.control import CommandError
+from aicore_sim.cli.ctl import values
+from aicore_sim.cli.scenario.app import ScenarioApp, observe
+from aicore_sim.cli.scenario.apply import apply_state
+from aicore_sim.cli.scenario.device import ScenarioDevice, booted
+from aicore_sim.cli.scenario.format import (
+    AgentTurn,
+    Charge,
+    DeviceExpected,
+    Expected,
+    Generate,
+    MoveDownload,
+    Repeat,
+    Scenario,
+    Step,
+)
+from aicore_sim.cli.scenario.outcome import Outcome, differences, summary
+from aicore_sim.device.clock import ClockError, SleeperNotIdle
+from aicore_sim.device.errors import GenAiCode
+from aicore_sim.device.profile import ProfileError
+
+CALL_TIMEOUT = 5.0
+"""Real seconds that a step waits for the app's calls."""
+_DEVICE_TIMEOUT = 2.0
+_POLL = 0.005
+_BUSY = int(GenAiCode.BUSY)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepResult:
+    number: str
+    """`3`, or `3.2.1`: the first step of the second round of step 3."""
+    step: str
+    evidence: str
+    problems: tuple[str, ...]
+    real_seconds: float
+    outcomes: tuple[Outcome, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        return not self.problems
+
+    def facts(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "number": self.number,
+            "step": self.step,
+            "passed": self.passed,
+            "evidence": self.evidence,
+            "problems": list(self.problems),
+            "real_seconds": round(self.real_seconds, 4),
+            "outcomes": [outcome.facts() for outcome in self.outcomes[:_OUTCOMES_SHOWN]],
+        }
+
+
+_OUTCOMES_SHOWN = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScenarioResult:
+    name: str
+    title: str
+    steps: tuple[StepResult, ...]
+    device_seconds: float
+    """Device time that passed."""
+    real_seconds: float
+
+    @property
+    def passed(self) -> bool:
+        return all(step.passed for step in self.steps)
+
+    def facts(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "passed": self.passed,
+            "device_seconds": round(self.device_seconds, 3),
+            "real_seconds": round(self.real_seconds, 3),
+            "steps": [step.facts() for step in self.steps],
+        }
+
+
+async def run_scenario(
+    scenario: Scenario, *, on_step: Callable[[StepResult], None] = lambda _: None
+) -> ScenarioResult:
+    """Boot the scenario's device, take every step until one fails, stop the device.
+
+    A device that cannot be booted is a failed step 0. Raises CommandError for a scenario without
+    steps, since nothing could fail.
+    """
+    if not scenario.steps:
+        raise CommandError(
+            f"scenario {scenario.name!r} has no steps, so there is nothing to run; "
+            "`aicore-sim up --scenario FILE` starts a device in its state",
+            exit_code=values.BAD_INPUT,
+        )
+    started = time.monotonic()
+    results: list[StepResult] = []
+    device_seconds = 0.0
+
+    def add(result: StepResult) -> None:
+        results.append(result)
+        on_step(result)
+
+    try:
+        async with booted(scenario) as device:
+            runner = _Runner(device, add)
+            try:
+                if scenario.device.warm:
+                    await runner.warm(scenario.apps[0].package)
+                await runner.take(scenario.steps)
+            finally:
+                device_seconds = device.clock.monotonic()
+                await runner.close()
+    except (CommandError, ProfileError) as error:
+        add(
+            StepResult(
+                number="0",
+                step="boot the device",
+                evidence="",
+                problems=(str(error),),
+                real_seconds=time.monotonic() - started,
+            )
+        )
+    return ScenarioResult(
+        name=scenario.name,
+        title=scenario.title,
+        steps=tuple(results),
+        device_seconds=device_seconds,
+        real_seconds=time.monotonic() - started,
+    )
+
+
+@dataclass(kw_only=True)
+class _Background:
+    """Calls that go on beside the steps."""
+
+    tasks: list[asyncio.Task[Outcome]]
+    outcomes: list[Outcome]
+    expect: Expected
+    since: float = field(default_factory=time.monotonic)
+
+
+class _StepFailure(Exception):
+    """A step that cannot be taken, or whose result never came."""
+
+
+class _Runner:
+    def __init__(self, device: ScenarioDevice, report: Callable[[StepResult], None]) -> None:
+        self._device = device
+        self._report = report
+        self._background: dict[str, _Background] = {}
+
+    async def close(self) -> None:
+        """Cancel what still runs."""
+        tasks = [task for calls in self._background.values() for task in calls.tasks]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def warm(self, package: str) -> None:
+        """Load the model, so that the steps need not wait for it. A refusal is left to them."""
+        task = asyncio.create_task(observe(self._app(package).warmup, Outcome()))
+        try:
+            async with asyncio.timeout(CALL_TIMEOUT):
+                while not task.done():
+                    await self._device.clock.advance_to_next()
+                    await asyncio.wait({task}, timeout=_POLL)
+        except TimeoutError:
+            task.cancel()
+
+    async def take(self, steps: Sequence[Step], prefix: str = "") -> bool:
+        """Take the steps in order, until one fails; whether all passed."""
+        for number, step in enumerate(steps, 1):
+            label = f"{prefix}{number}"
+            if step.repeat is not None:
+                if not await self._repeat(step.repeat, label):
+                    return False
+            elif not await self._one(step, label):
+                return False
+        return True
+
+    async def _repeat(self, repeat: Repeat, label: str) -> bool:
+        for round_number in range(1, repeat.times + 1):
+            if not await self.take(repeat.steps, f"{label}.{round_number}."):
+                return False
+        return True
+
+    async def _one(self, step: Step, label: str) -> bool:
+        started = time.monotonic()
+        outcomes: tuple[Outcome, ...] = ()
+        evidence = ""
+        problems: list[str] = []
+        try:
+            evidence, problems, outcomes = await self._act(step)
+        except (CommandError, ClockError, SleeperNotIdle, _StepFailure) as error:
+            problems = [str(error)]
+        self._report(
+            StepResult(
+                number=label,
+                step=step.note or _described(step),
+                evidence=evidence,
+                problems=tuple(problems),
+                real_seconds=time.monotonic() - started,
+                outcomes=outcomes,
+            )
+        )
+        return not problems
+
+    async def _act(self, step: Step) -> tuple[str, list[str], tuple[Outcome, ...]]:
+        control, action = self._device.control, getattr(step, step.kind)
+        match step.kind:
+            case "check_status" | "download" | "warmup" | "generate" | "agent":
+                return await self._call(step.kind, action)
+            case "wait":
+                return await self._wait(action.call, action.expect)
+            case "cancel":
+                return await self._cancel(action)
+            case "await_chunks":
+                return await self._await_chunks(action.call, action.chunks), [], ()
+            case "advance":
+                await self._device.clock.advance_ns(action)
+                return f"it is {self._now()} on the device", [], ()
+            case "set":
+                self._mark()
+                await asyncio.to_thread(apply_state, control, action)
+                return "set", [], ()
+            case "move_download":
+                await asyncio.to_thread(control.control_download, _moved(action))
+                return "moved", [], ()
+            case "charge":
+                quota = await asyncio.to_thread(control.set_quota, _charged(action))
+                left = quota.app_battery.device_seconds
+                return f"battery: {values.shown_duration(left)} used", [], ()
+            case "reset":
+                await asyncio.to_thread(control.reset, [scope.upper() for scope in action])
+                return "reset", [], ()
+            case _:
+                return await self._expect_device(action)
+
+    async def _call(self, kind: str, action: Any) -> tuple[str, list[str], tuple[Outcome, ...]]:
+        app = self._app(action.app)
+        call = _bound(app, kind, action)
+        times = action.times if isinstance(action, Generate) else 1
+        if action.background is None and not getattr(action, "together", False):
+            outcomes = await self._in_turn(call, action, times)
+            return summary(outcomes), differences(action.expect, outcomes), tuple(outcomes)
+        started = self._start(call, times, action.expect)
+        if action.background is not None:
+            if action.background in self._background:
+                raise _StepFailure(f"a call {action.background!r} is running already")
+            self._background[action.background] = started
+            return "started", [], ()
+        await self._end(started)
+        outcomes = started.outcomes
+        return summary(outcomes), differences(action.expect, outcomes), tuple(outcomes)
+
+    def _start(
+        self, call: Callable[[Outcome], Awaitable[None]], times: int, expect: Expected
+    ) -> _Background:
+        outcomes = [Outcome() for _ in range(times)]
+        tasks = [asyncio.create_task(observe(call, outcome)) for outcome in outcomes]
+        return _Background(tasks=tasks, outcomes=outcomes, expect=expect)
+
+    async def _in_turn(
+        self, call: Callable[[Outcome], Awaitable[None]], action: Any, times: int
+    ) -> list[Outcome]:
+        outcomes = []
+        for number in range(times):
+            if number and action.pause:
+                await self._device.clock.advance_ns(action.pause)
+            outcomes.append(await self._with_retries(call, action))
+        return outcomes
+
+    async def _with_retries(
+        self, call: Callable[[Outcome], Awaitable[None]], action: Any
+    ) -> Outcome:
+        outcome = await self._once(call, action)
+        retry = action.retry if isinstance(action, Generate) else None
+        if retry is None:
+            return outcome
+        delays = iter(retry.delays)
+        attempts = 1
+        while outcome.code == _BUSY:
+            if retry.honour_retry_delay and outcome.retry_delay:
+                wait: int | None = round(outcome.retry_delay * values.NANOS)
+            else:
+                wait = next(delays, None)
+            if wait is None:
+                break
+            await self._device.clock.advance_ns(wait)
+            outcome = await self._once(call, action)
+            attempts += 1
+        outcome.attempts = attempts
+        return outcome
+
+    async def _once(self, call: Callable[[Outcome], Awaitable[None]], action: Any) -> Outcome:
+        started = self._start(call, 1, action.expect)
+        await self._end(started)
+        outcome = started.outcomes[0]
+        if isinstance(action, Generate):
+            passes = action.takes if outcome.ok else action.refusal_takes
+            if passes:
+                await self._device.clock.advance_ns(passes)
+        return outcome
+
+    async def _end(self, calls: _Background) -> None:
+        _, pending = await asyncio.wait(calls.tasks, timeout=CALL_TIMEOUT)
+        if pending:
+            for task in pending:
+                task.cancel()
+            await asyncio.gather(*pending, return_exceptions=True)
+            raise _StepFailure(
+                f"{len(pending)} of {len(calls.tasks)} calls had not ended after "
+                f"{CALL_TIMEOUT:g} s; device time moves only by `advance`, so start a call that "
+                "takes device time with `background`, advance, and `wait` for it"
+            )
+
+    async def _wait(
+        self, name: str, expect: Expected
+    ) -> tuple[str, list[str], tuple[Outcome, ...]]:
+        calls = self._taken(name)
+        await self._end(calls)
+        for outcome in calls.outcomes:
+            outcome.real_seconds = time.monotonic() - calls.since
+        evidence = summary(calls.outcomes)
+        problems = differences(expect, calls.outcomes)
+        if calls.expect != Expected():
+            problems += differences(calls.expect, calls.outcomes)
+        return evidence, problems, tuple(calls.outcomes)
+
+    async def _cancel(self, name: str) -> tuple[str, list[str], tuple[Outcome, ...]]:
+        calls = self._taken(name)
+        for task in calls.tasks:
+            task.cancel()
+        await self._end(calls)
+        return summary(calls.outcomes), [], tuple(calls.outcomes)
+
+    async def _await_chunks(self, name: str, chunks: int) -> str:
+        calls = self._background[name]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CALL_TIMEOUT):
+                while max(one.chunks for one in calls.outcomes) < chunks:  # noqa: ASYNC110
+                    await asyncio.sleep(_POLL)
+        found = max(one.chunks for one in calls.outcomes)
+        if found < chunks:
+            raise _StepFailure(f"expected {chunks} chunks of {name!r}, got {found}")
+        return f"{found} chunks so far"
+
+    async def _expect_device(
+        self, expected: DeviceExpected
+    ) -> tuple[str, list[str], tuple[Outcome, ...]]:
+        deadline = time.monotonic() + _DEVICE_TIMEOUT
+        wanted = {name: value for name, value in expected.model_dump().items() if value is not None}
+        while True:
+            found = await asyncio.to_thread(self._device_facts, frozenset(wanted))
+            if found == wanted or time.monotonic() > deadline:
+                break
+            await asyncio.sleep(_POLL)
+        evidence = ", ".join(f"{name} {value}" for name, value in found.items())
+        problems = [
+            f"expected {name} to be {wanted[name]}, it is {found[name]}"
+            for name in wanted
+            if found[name] != wanted[name]
+        ]
+        return evidence, problems, ()
+
+    def _device_facts(self, names: frozenset[str]) -> dict[str, int]:
+        control = self._device.control
+        found: dict[str, int] = {}
+        if names & {"running", "waiting"}:
+            device = control.get_device()
+            found |= {"running": device.running, "waiting": device.waiting}
+        if "script_left" in names:
+            state = control.script()
+            found["script_left"] = state.steps - state.consumed
+        if "fault_hits" in names:
+            found["fault_hits"] = sum(fault.hits for fault in control.faults())
+        return {name: found[name] for name in DeviceExpected.model_fields if name in names}
+
+    def _app(self, package: str) -> ScenarioApp:
+        return self._device.apps[package]
+
+    def _taken(self, name: str) -> _Background:
+        if name not in self._background:
+            raise _StepFailure(f"no call {name!r} is running")
+        return self._background.pop(name)
+
+    def _mark(self) -> None:
+        """What ends a call in the background may be this step: its time counts from here."""
+        for calls in self._background.values():
+            calls.since = time.monotonic()
+
+    def _now(self) -> str:
+        return values.shown_duration(self._device.clock.monotonic()) + " after boot"
+
+
+def _bound(app: ScenarioApp, kind: str, action: Any) -> Callable[[Outcome], Awaitable[None]]:
+    if isinstance(action, Generate):
+        return partial(app.generate, prompt=action.prompt)
+    if isinstance(action, AgentTurn):
+        return partial(app.agent_turn, prompt=action.prompt, instructions=action.instructions)
+    call: Callable[[Outcome], Awaitable[None]] = getattr(app, kind)
+    return call
+
+
+def _moved(action: MoveDownload) -> device_pb2.ControlDownloadRequest:
+    if action.advance is not None:
+        return device_pb2.ControlDownloadRequest(advance_bytes=action.advance)
+    if action.fail is not None:
+        return device_pb2.ControlDownloadRequest(fail_with=action.fail)
+    return device_pb2.ControlDownloadRequest(complete=True)
+
+
+def _charged(action: Charge) -> device_pb2.SetQuotaRequest:
+    used = action.device_time / values.NANOS
+    return device_pb2.SetQuotaRequest(package_name=action.app, charge_seconds=used)
+
+
+def _described(step: Step) -> str:
+    action = getattr(step, step.kind)
+    name = step.kind.replace("_", " ")
+    if isinstance(action, int):
+        return f"{name} {values.shown_duration(action / values.NANOS)}"
+    if isinstance(action, str):
+        return f"{name} {action}"
+    if isinstance(action, list):
+        return f"{name} {', '.join(action)}"
+    if isinstance(action, Generate) and action.times > 1:
+        return f"{name} {action.times} {'at once' if action.together else 'times'}"
+    changed = ", ".join(
+        f"{key} {_word(getattr(action, key))}"
+        for key in type(action).model_fields
+        if key in action.model_fields_set and key not in ("expect", "retry", "script", "faults")
+    )
+    return f"{name} {changed}".rstrip()
+
+
+def _word(value: object) -> str:
+    if isinstance(value, values.FeatureStatus):
+        return value.name
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {item}" for key, item in value.items())
+    return str(value)

@@ -1,0 +1,1 @@
+"""Scenarios that come with the simulator, one YAML file each."""
