@@ -81,15 +81,32 @@ class Control:
         )
         return tuple(response.packages)
 
-    def ensure_installed(self, package_name: str, permissions: tuple[str, ...] = ()) -> None:
-        """Install a package that is missing, or grant an installed one what it lacks."""
+    def ensure_installed(
+        self,
+        package_name: str,
+        permissions: tuple[str, ...] = (),
+        allowlist: tuple[str, ...] = (),
+    ) -> None:
+        """Install a package that is missing, or give an installed one what it lacks."""
         if any(package.package_name == package_name for package in self.packages()):
             for permission in permissions:
                 self.grant(package_name, permission)
+            if allowlist:
+                self.set_allowlist(package_name, allowlist)
         else:
             self.install(
-                device_pb2.InstallPackageRequest(package_name=package_name, permissions=permissions)
+                device_pb2.InstallPackageRequest(
+                    package_name=package_name,
+                    permissions=permissions,
+                    allowlist_targets=allowlist,
+                )
             )
+
+    def set_allowlist(self, package_name: str, targets: tuple[str, ...]) -> device_pb2.Package:
+        """Replace the packages whose functions this agent may run."""
+        request = device_pb2.SetAllowlistRequest(package_name=package_name, targets=targets)
+        package: device_pb2.Package = self._call(self._stub.SetAllowlist, request)
+        return package
 
     def launch_token(self, package_name: str, pid: int) -> str:
         """A token for process `pid`, which ends with it."""

@@ -125,13 +125,22 @@ def env(
     ] = None,
     device_dir: shared.DeviceDir = None,
 ) -> None:
-    """Print the variables that point a client at the running device: `eval "$(aicore-sim env)"`."""
+    """Print the variables that point a client at the running device.
+
+    \b
+    eval "$(aicore-sim env --as com.example.shop)" && python agent.py
+    """
     home = shared.home_of(device_dir)
-    facts = running_device(home)
-    variables = addresses(facts)
-    if package is not None:
-        with connect_home(home) as control:
-            variables["AICORE_SIM_TOKEN"] = control.launch_token(package, os.getppid())
+    try:
+        facts = running_device(home)
+        variables = addresses(facts)
+        if package is not None:
+            with connect_home(home) as control:
+                control.ensure_installed(package)
+                variables["AICORE_SIM_TOKEN"] = control.launch_token(package, os.getppid())
+    except CommandError:
+        print("false")  # so that `eval` fails as well
+        raise
     for name, value in variables.items():
         print(f"export {name}={shlex.quote(value)}")
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,6 +30,15 @@ _BOOT_FLAGS = {
 }
 
 
+@dataclass(frozen=True)
+class App:
+    """Who the command is."""
+
+    package: str
+    permissions: tuple[str, ...]
+    allowlist: tuple[str, ...]
+
+
 def exec_(
     context: typer.Context,
     command: Annotated[list[str], typer.Argument(help="The command, after --.")],
@@ -38,6 +48,13 @@ def exec_(
     permissions: Annotated[
         list[str] | None,
         typer.Option("--permission", help="Grant the app a permission. May be repeated."),
+    ] = None,
+    allowlist: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Let the app, as a certified agent, run functions of this package, or '*' for "
+            "all. May be repeated."
+        ),
     ] = None,
     device: shared.Device = shared.DEVICE_DEFAULT,
     platform: shared.Platform = shared.PLATFORM_DEFAULT,
@@ -54,9 +71,17 @@ def exec_(
         ),
     ] = None,
 ) -> None:
-    """Boot a device, run a command as an app of it, stop it, return the command's exit code."""
+    """Run a command as an app of a device that is booted for it.
+
+    Returns the command's exit code. Where a device runs already, the command runs on that one.
+
+    \b
+    aicore-sim exec --as com.example.shop --app com.example.shop=shop:Shop -- python agent.py
+    aicore-sim exec --as com.example.assistant --permission EXECUTE_APP_FUNCTIONS \\
+        --allowlist com.example.shop --app com.example.shop=shop:Shop -- python assistant.py
+    """
     checked = shared.check_apps(apps)
-    granted = tuple(permissions or ())
+    app = App(package, tuple(permissions or ()), tuple(allowlist or ()))
     with tempfile.TemporaryDirectory(prefix="aicore-sim-") as temporary:
         home = _home(device_dir, Path(temporary))
         facts = home.read_running()
@@ -68,17 +93,17 @@ def exec_(
                     "change nothing; leave it out, or name another --device-dir",
                     exit_code=2,
                 )
-            code = run_interruptible(_run(facts, home, package, granted, command))
+            code = run_interruptible(_run(facts, home, app, command))
         else:
             made = DeviceOptions(
                 home=home,
-                device=device,
+                device=shared.check_device(device),
                 platform=shared.check_platform(platform),
                 model=shared.check_model(model),
                 seed=seed,
                 apps=checked,
             )
-            code = run_interruptible(_boot_and_run(made, package, granted, command))
+            code = run_interruptible(_boot_and_run(made, app, command))
     raise typer.Exit(code)
 
 
@@ -93,25 +118,38 @@ def _home(device_dir: Path | None, temporary: Path) -> DeviceHome:
     return DeviceHome(device_dir or temporary)
 
 
-async def _boot_and_run(
-    options: DeviceOptions, package: str, permissions: tuple[str, ...], command: list[str]
-) -> int:
+async def _boot_and_run(options: DeviceOptions, app: App, command: list[str]) -> int:
     async with booted(options) as (_, facts):
         if facts["unavailable_reason"]:
             print(f"aicore-sim: the model cannot be used: {facts['unavailable_reason']}",
                   file=sys.stderr)  # fmt: skip
-        return await _run(facts, options.home, package, permissions, command)
+        code = await _run(facts, options.home, app, command)
+        if options.model.startswith("scripted:"):
+            await asyncio.to_thread(_warn_of_unused_steps, facts, options.home)
+        return code
+
+
+def _warn_of_unused_steps(facts: dict[str, Any], home: DeviceHome) -> None:
+    """A test that passes although its script was not played to the end proves less than it says."""
+    with connect(facts["aicore"]["address"], home.read_control_token()) as control:
+        left = control.script().remaining
+    if left:
+        print(
+            f"aicore-sim: {len(left)} steps of the script were not used: {'; '.join(left)}",
+            file=sys.stderr,
+        )
 
 
 async def _run(
     facts: dict[str, Any],
     home: DeviceHome,
-    package: str,
-    permissions: tuple[str, ...],
+    app: App,
     command: list[str],
 ) -> int:
     with connect(facts["aicore"]["address"], home.read_control_token()) as control:
-        await asyncio.to_thread(control.ensure_installed, package, permissions)
-    async with launch(facts, package, command) as process:
+        await asyncio.to_thread(
+            control.ensure_installed, app.package, app.permissions, app.allowlist
+        )
+    async with launch(facts, app.package, command) as process:
         forward_signals(process)
         return exit_code(await process.wait())

@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import sys
+import sysconfig
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
@@ -134,4 +135,6 @@ def _environment(facts: dict[str, Any], package_name: str, pid: int) -> dict[str
     token = DeviceHome(Path(facts["device_dir"])).read_control_token()
     with connect(facts["aicore"]["address"], token) as control:
         launch_token = control.launch_token(package_name, pid)
-    return {**addresses(facts), "AICORE_SIM_TOKEN": launch_token}
+    # `python` and our commands mean this environment's, activated or not.
+    path = os.pathsep.join((sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)))
+    return {**addresses(facts), "AICORE_SIM_TOKEN": launch_token, "PATH": path}

@@ -19,6 +19,7 @@ from aicore_sim.cli import (
     pm,
     up,
 )
+from aicore_sim.cli.bench import command as bench_command
 from aicore_sim.cli.control import CommandError
 from aicore_sim.cli.options import print_json
 from aicore_sim.cli.scenario import command as scenario_command
@@ -51,6 +52,7 @@ app.command("errors")(errors_command.errors)
 app.add_typer(pm.app, name="pm")
 app.add_typer(ctl.app, name="ctl")
 app.add_typer(scenario_command.app, name="scenario")
+app.add_typer(bench_command.app, name="bench")
 app.add_typer(model_commands.app, name="models")
 
 

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from aicore_sim.cli.control import CommandError
 from aicore_sim.device.home import DeviceHome
-from aicore_sim.device.profile import DEFAULT_PLATFORM, DEFAULT_PROFILE, PlatformName
+from aicore_sim.device.profile import DEFAULT_PLATFORM, DEFAULT_PROFILE, PlatformName, load_profile
 from aicore_sim.models.catalogue import CATALOGUE
 
 DEFAULT_MODEL = "smollm2-135m-instruct"
@@ -74,6 +74,12 @@ def check_apps(apps: list[str] | None) -> tuple[str, ...]:
                 exit_code=2,
             )
     return tuple(apps or ())
+
+
+def check_device(device: str) -> str:
+    """Raises ProfileError for a device profile that does not exist or is wrong."""
+    load_profile(device)
+    return str(Path(device).absolute()) if device.endswith(".toml") else device
 
 
 def check_platform(platform: str) -> PlatformName:

@@ -8,7 +8,7 @@ import typer
 
 from aicore_protos import device_pb2
 from aicore_sim.cli import options as shared
-from aicore_sim.cli.control import connect_home
+from aicore_sim.cli.control import CommandError, connect_home
 from aicore_sim.device import permissions as known
 
 app = typer.Typer(
@@ -39,7 +39,14 @@ def install(
     device_dir: shared.DeviceDir = None,
     json_output: shared.Json = False,
 ) -> None:
-    """Install a package, or replace the permissions of an installed one."""
+    """Install a package, or replace the permissions of an installed one.
+
+    A certified agent needs the permission and an entry of the allowlist:
+
+    \b
+    aicore-sim pm install com.example.assistant --permission EXECUTE_APP_FUNCTIONS \\
+        --allowlist com.example.shop
+    """
     request = device_pb2.InstallPackageRequest(
         package_name=package,
         permissions=permissions or (),
@@ -82,9 +89,30 @@ def revoke(
         _show([control.revoke(package, permission)], json_output)
 
 
+@app.command()
+def allowlist(
+    package: _PackageName,
+    targets: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TARGET]...", help="Packages, or '*'; none clears the entry."),
+    ] = None,
+    device_dir: shared.DeviceDir = None,
+    json_output: shared.Json = False,
+) -> None:
+    """Replace the packages whose functions an agent may run."""
+    with connect_home(shared.home_of(device_dir)) as control:
+        _show([control.set_allowlist(package, tuple(targets or ()))], json_output)
+
+
 @app.command("list")
-def list_(device_dir: shared.DeviceDir = None, json_output: shared.Json = False) -> None:
+def list_(
+    what: Annotated[str, typer.Argument(help="`packages`, as on `adb shell pm`.")] = "packages",
+    device_dir: shared.DeviceDir = None,
+    json_output: shared.Json = False,
+) -> None:
     """List the installed packages."""
+    if what != "packages":
+        raise CommandError(f"pm lists packages, not {what!r}", exit_code=2)
     with connect_home(shared.home_of(device_dir)) as control:
         _show(list(control.packages()), json_output)
 

@@ -46,15 +46,28 @@ def up(
     ready_file: Annotated[
         Path | None, typer.Option(help="Write the READY facts there when the device is ready.")
     ] = None,
+    wipe_data: Annotated[
+        bool, typer.Option("--wipe-data", help="Forget packages, permissions and states first.")
+    ] = False,
     detach: Annotated[
         bool, typer.Option("--detach", help="Return when the device is ready; it goes on running.")
     ] = False,
 ) -> None:
-    """Boot a device: the AICore daemon and the AppFunction host, and wait until both answer."""
+    """Boot a device and keep it running.
+
+    The AICore daemon and the AppFunction host are processes of their own; READY is printed when
+    both answer. Packages, permissions and states are kept in the device directory.
+
+    \b
+    aicore-sim up --app com.example.shop=shop:Shop
+    aicore-sim up --detach --wipe-data && eval "$(aicore-sim env --as com.example.shop)"
+    """
     home = shared.home_of(device_dir)
+    if wipe_data:
+        _wipe(home)
     made = DeviceOptions(
         home=home,
-        device=device,
+        device=shared.check_device(device),
         platform=shared.check_platform(platform),
         model=shared.check_model(model),
         seed=seed,
@@ -197,6 +210,14 @@ def _print_device(facts: dict[str, Any]) -> None:
         )
 
 
+def _wipe(home: DeviceHome) -> None:
+    """A factory-new device; refused while one is running."""
+    home.prepare()
+    with home.lock("device"):
+        for name in ("device.db", "device.db-wal", "device.db-shm", "control.token"):
+            (home.path / name).unlink(missing_ok=True)
+
+
 def _detach(home: DeviceHome, ready_file: Path | None) -> None:
     """Start the same command in a session of its own and wait for its READY facts."""
     home.prepare()
@@ -204,7 +225,7 @@ def _detach(home: DeviceHome, ready_file: Path | None) -> None:
         pass
     ready = (ready_file or home.path / "up.ready").absolute()
     ready.unlink(missing_ok=True)
-    arguments = [word for word in sys.argv[1:] if word != "--detach"]
+    arguments = [word for word in sys.argv[1:] if word not in ("--detach", "--wipe-data")]
     if ready_file is None:
         arguments += ["--ready-file", str(ready)]
     log_path = home.log_path("up")

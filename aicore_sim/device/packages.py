@@ -30,8 +30,8 @@ class UnknownPackage(LookupError):
 
     def __init__(self, package_name: str) -> None:
         super().__init__(
-            f"package {package_name!r} is not installed; "
-            f"install it with `aicore-sim pm install {package_name}`"
+            f"package {package_name!r} is not installed; `aicore-sim pm list` shows what is, "
+            "`aicore-sim pm install` adds one"
         )
 
 

@@ -150,7 +150,7 @@ class AgentLoop:
             system_instruction=self._agent.instructions,
             tools=[declaration_of(tool) for tool in tools.values()],
             # Forced again after a result, a model calls for ever.
-            tool_choice=settings.tool_choice if number == 0 else "auto",
+            tool_choice=settings.tool_choice if tools and number == 0 else "auto",
             temperature=settings.temperature,
             top_k=settings.top_k,
             max_output_tokens=settings.max_output_tokens,

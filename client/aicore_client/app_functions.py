@@ -35,9 +35,10 @@ class AppFunctionSearchSpec:
     scopes: Iterable[int] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ExecuteAppFunctionRequest:
-    """`activity_id` only for a function that an activity registered."""
+    """Package and function as in the constructor of Android's builder; `activity_id` only for a
+    function that an activity registered."""
 
     target_package_name: str
     function_identifier: str

@@ -34,9 +34,10 @@ _CHANNEL_OPTIONS = (
 class DeviceConnection:
     """One app's connection to one simulated device.
 
-    Addresses are gRPC targets (`unix:/path/aicore.sock`, `127.0.0.1:4711`), `token` is what
-    `pm install` issued to the app. Nothing is opened before the first call; each event loop gets
-    channels of its own, so that several `asyncio.run` may follow one another.
+    Addresses are gRPC targets (`unix:/path/aicore.sock`, `127.0.0.1:4711`), `token` is a
+    launch token of the app, as `aicore-sim exec --as PACKAGE` puts into the environment and
+    `aicore-sim env --as PACKAGE` prints. Nothing is opened before the first call; each event loop
+    gets channels of its own, so that several `asyncio.run` may follow one another.
 
     `call_timeout` bounds quick calls, `long_call_timeout` generations and executions, in seconds.
     """

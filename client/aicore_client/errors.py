@@ -60,11 +60,20 @@ class GenAiException(Exception):
         super().__init__(message, error_code, retry_delay)
         shown = self.ErrorCode.BUSY if error_code == _DEVICE_BATTERY_QUOTA else error_code
         self.message = message
-        self.error_code = int(shown)
+        self.error_code: int = _known(int(shown))
         self.retry_delay = retry_delay
 
     def __str__(self) -> str:
-        return f"[ErrorCode {self.error_code}] {self.message}"
+        return f"[ErrorCode {int(self.error_code)}] {self.message}"
+
+
+def _known(code: int) -> int:
+    """The member of `ErrorCode` where there is one: an app shows its name, and a code of a later
+    library stays the number it is."""
+    try:
+        return GenAiException.ErrorCode(code)
+    except ValueError:
+        return code
 
 
 class AppFunctionException(Exception):

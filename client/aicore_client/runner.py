@@ -177,6 +177,17 @@ class AgentRunner:
     ) -> None:
         self.close()
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
     def _conversation(self, session_id: str) -> Conversation:
         if self._closed:
             raise RuntimeError("this AgentRunner is closed")

@@ -1,0 +1,1 @@
+"""`bench`: what the daemon's policy costs, measured on this machine."""

@@ -1,0 +1,113 @@
+"""What the README shows is executed, word for word."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def _blocks(language: str, text: str = README) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+
+
+def _commands(*beginnings: str) -> list[str]:
+    """Indented lines that begin with one of these words, in order."""
+    lines = [line[4:] for line in README.splitlines() if line.startswith("    ")]
+    return [line for line in lines if line.startswith(beginnings)]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A user's folder with the README's files."""
+    shop, agent = _blocks("python")
+    (tmp_path / "shop.py").write_text(shop)
+    (tmp_path / "agent.py").write_text(agent)
+    (tmp_path / "busy.yaml").write_text(_blocks("yaml")[0])
+    return tmp_path
+
+
+@pytest.fixture
+def environment(project: Path) -> Iterator[dict[str, str]]:
+    """As after `source .venv/bin/activate`, with a device directory of its own."""
+    path = os.pathsep.join((sysconfig.get_path("scripts"), os.environ["PATH"]))
+    made = {**os.environ, "PATH": path, "AICORE_SIM_HOME": str(project / "device")}
+    yield made
+    _shell("aicore-sim stop", project, made)
+
+
+def _shell(script: str, folder: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        env=env,
+        timeout=110,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def test_both_one_line_commands_are_there() -> None:
+    first, second = _commands("python3 -m venv")
+    assert first.endswith("aicore-sim demo")
+    assert second.endswith("pytest")
+
+
+@pytest.mark.real_model
+def test_the_agent_runs_as_shown(
+    project: Path, environment: dict[str, str], real_model_dir: Path
+) -> None:
+    [command] = [line for line in _commands("aicore-sim exec") if "scripted" not in line]
+    done = _shell(command, project, environment)
+    assert done.returncode == 0, done.stderr
+    assert "FunctionCall(name='find_order', args={'orderId': 'A-17'}" in done.stdout
+    assert "TextMessage(text=" in done.stdout
+
+
+def test_the_scripted_agent_is_told_that_the_system_is_busy(
+    project: Path, environment: dict[str, str]
+) -> None:
+    [command] = [line for line in _commands("aicore-sim exec") if "scripted" in line]
+    done = _shell(command, project, environment)
+    assert done.returncode == 0, done.stderr
+    assert "failed: <ErrorCode.BUSY: 9>" in done.stdout
+    assert "2 steps" in done.stderr
+
+
+@pytest.mark.real_model
+def test_the_session_with_a_device_that_stays_runs_as_shown(
+    project: Path, environment: dict[str, str], real_model_dir: Path
+) -> None:
+    lines = _commands("aicore-sim up", "eval", "python agent", "aicore-sim pm", "appfunctions-host")
+    done = _shell("set -e\n" + "\n".join(lines), project, environment)
+    assert done.returncode == 0, done.stderr
+    assert "A-17 is out for delivery." in done.stdout
+    assert "FunctionCall(name='find_order'" in done.stdout
+
+
+def test_the_script_of_the_documentation_is_a_script() -> None:
+    from aicore_sim.inference.scripted import parse_script
+
+    [text] = _blocks("yaml", (ROOT / "docs" / "scripts.md").read_text())
+    assert len(parse_script(text, source="docs/scripts.md")) == 8
+
+
+def test_no_page_links_to_a_file_that_is_not_there() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    missing = [
+        f"{page.name}: {target}"
+        for page in pages
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text())
+        if not target.startswith("https://") and not (page.parent / target).exists()
+    ]
+    assert missing == []
