@@ -11,16 +11,16 @@ import sys
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import grpc.aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from aicore_protos import aicore_pb2_grpc, device_pb2_grpc
 from aicore_sim import __version__
-from aicore_sim.device.clock import Clock, RealClock
+from aicore_sim.device.clock import Clock, ClockMode
 from aicore_sim.device.database import open_database
 from aicore_sim.device.home import DeviceHome, DeviceInUse
-from aicore_sim.device.packages import PackageStore
 from aicore_sim.device.process import die_with_parent, exit_on_eof
 from aicore_sim.device.profile import (
     DEFAULT_PROFILE,
@@ -29,19 +29,20 @@ from aicore_sim.device.profile import (
     ProfileError,
     load_profile,
 )
+from aicore_sim.device.virtual_clock import DeviceClock
 from aicore_sim.inference.backend import Backend
 from aicore_sim.inference.scripted import ScriptedBackend, ScriptError, load_script
-from aicore_sim.policy.admission import AdmissionQueue
+from aicore_sim.policy.download import ByteSource
 from aicore_sim.rpc.server import AddressError, RunningServer, start_server, stop_event
 from aicore_sim.service import aicore, clock, control
-from aicore_sim.service.generation import Generations
+from aicore_sim.service.device import Device, device_clock, make_model
+from aicore_sim.service.generation import PaceName
 from aicore_sim.service.model import DeviceModel, UnavailableBackend
 
 logger = logging.getLogger(__name__)
 
 LOCK_WAIT = 3.0
 STREAM_GRACE = 1.0
-UNWIND_TIMEOUT = 0.5
 START_FAILED = 1
 _SCRIPTED = "scripted"
 
@@ -60,6 +61,12 @@ class ServeOptions:
     address: str | None = None
     """`unix:/path` or `127.0.0.1:PORT`; None is a socket in the device directory."""
     seed: int = 0
+    clock: Literal["real", "virtual"] = "real"
+    """`virtual` stands still until it is advanced."""
+    pace: PaceName = "host"
+    """`phone`: answers and loads take the device time that they take on the profile's phone."""
+    quota: str | None = None
+    """A quota model of the profile, or "off", in place of the profile's."""
     ready_file: Path | None = None
     """Written when the daemon answers, removed when it stops."""
     exit_with_parent_fd: int | None = None
@@ -76,17 +83,18 @@ class AicoreServer:
         self,
         options: ServeOptions,
         *,
-        device_clock: Clock | None = None,
+        device_clock: DeviceClock | None = None,
         backend: Backend | None = None,
     ) -> None:
-        """`backend` takes the place of the one that `options.model` names."""
+        """`device_clock` and `backend` take the place of those that the options name."""
         self.options = options
-        self._clock = device_clock or RealClock()
+        self._given_clock = device_clock
         self._given_backend = backend
         self._stack = contextlib.AsyncExitStack()
         self._running: RunningServer | None = None
         self._model: DeviceModel | None = None
         self._profile: DeviceProfile | None = None
+        self._device: Device | None = None
 
     @property
     def address(self) -> str:
@@ -94,6 +102,13 @@ class AicoreServer:
         if self._running is None:
             raise RuntimeError("the server has not been started")
         return self._running.address
+
+    @property
+    def device(self) -> Device:
+        """The device behind the services. Raises RuntimeError before `start`."""
+        if self._device is None:
+            raise RuntimeError("the server has not been started")
+        return self._device
 
     async def start(self) -> None:
         """Serve. The model loads beside the first calls; `wait_ready` waits for it.
@@ -142,48 +157,44 @@ class AicoreServer:
 
     async def _start(self) -> None:
         options, home = self.options, self.options.home
-        profile = load_profile(options.profile, platform=options.platform)
+        profile = _profile(options)
         self._profile = profile
-        backend = self._given_backend or _backend(options.model, profile, self._clock)
         home.prepare()
         self._stack.enter_context(home.lock("aicore", wait=LOCK_WAIT))
-        home.write_private(home.profile_path, profile.model_dump_json())
         connection = open_database(home.database_path, create=True)
         self._stack.callback(connection.close)
-        store = PackageStore(connection, control_token=home.read_control_token())
-        self._model = DeviceModel(backend, name=options.model)
-        generations = Generations(profile, self._model, seed=options.seed)
-        services = (
-            aicore.AICoreServicer(generations, clock=self._clock),
-            control.DeviceControlServicer(
-                store, generations, device_dir=home.path, seed=options.seed
-            ),
-            clock.DeviceClockServicer(self._clock),
+        mode = ClockMode.VIRTUAL if options.clock == "virtual" else ClockMode.REAL
+        time = self._given_clock or device_clock(connection, mode)
+        backend = self._given_backend or _backend(options.model, profile, time)
+        home.write_private(home.profile_path, profile.model_dump_json())
+        self._model = make_model(
+            backend, profile, name=options.model, clock=time, pace=options.pace
         )
-        self._stack.push_async_callback(self._stop_model, generations.queue)
-        self._model.start()
+        device = Device(
+            profile,
+            home=home,
+            connection=connection,
+            clock=time,
+            model=self._model,
+            source=_download_source(self._model, profile),
+            seed=options.seed,
+            pace=options.pace,
+        )
+        self._device = device
+        self._stack.push_async_callback(device.stop)
+        device.start()
         self._running = await start_server(
             address=options.address or f"unix:{home.socket_path('aicore')}",
-            resolve=store.resolve,
+            resolve=device.resolve,
             services=[
                 aicore.SERVICE.full_name,
                 control.SERVICE.full_name,
                 clock.SERVICE.full_name,
             ],
-            register=lambda server: _register(server, *services),
+            register=lambda server: _register(server, device),
         )
         self._stack.push_async_callback(self._running.stop, STREAM_GRACE)
-
-    async def _stop_model(self, queue: AdmissionQueue) -> None:
-        assert self._model is not None
-        try:
-            # gRPC cancels the calls that are left and does not wait for their ends.
-            await asyncio.wait_for(queue.wait_idle(), UNWIND_TIMEOUT)
-        except TimeoutError:
-            logger.warning("%d generations did not end", queue.running)
-        await self._model.stop()
-        if isinstance(self._model.backend, ScriptedBackend):
-            control.warn_of_left_over_steps(self._model.backend)
+        self._stack.push_async_callback(device.shut_down)
 
 
 async def run_daemon(options: ServeOptions) -> int:
@@ -220,12 +231,29 @@ async def run_daemon(options: ServeOptions) -> int:
     return 0
 
 
+def _profile(options: ServeOptions) -> DeviceProfile:
+    """Raises ProfileError, also for a quota model that the profile lacks."""
+    profile = load_profile(options.profile, platform=options.platform)
+    if options.quota is None:
+        return profile
+    try:
+        profile.quota.require(options.quota)
+    except ValueError as error:
+        raise ProfileError(f"--quota: {error}") from None
+    quota = profile.quota.model_copy(update={"active": options.quota})
+    return profile.model_copy(update={"quota": quota})
+
+
 def _backend(model: str, profile: DeviceProfile, device_clock: Clock) -> Backend:
     """A model that is not there is a state of the device, not a failed start."""
     kind, _, script = model.partition(":")
     if kind == _SCRIPTED:
         steps = load_script(Path(script)) if script else ()
-        return ScriptedBackend(steps, clock=device_clock, token_limit=profile.token_limit)
+        limit = max(
+            (feature.token_limit for feature in profile.served_features()),
+            default=profile.token_limit,
+        )
+        return ScriptedBackend(steps, clock=device_clock, token_limit=limit)
     # ONNX Runtime is loaded only for the model that needs it.
     from aicore_sim.inference.onnx_backend import OnnxBackend
     from aicore_sim.models.catalogue import CATALOGUE, catalogue_model, find_model
@@ -240,15 +268,36 @@ def _backend(model: str, profile: DeviceProfile, device_clock: Clock) -> Backend
     return OnnxBackend(folder, token_limit=profile.token_limit, name=name)
 
 
-def _register(
-    server: grpc.aio.Server,
-    aicore_servicer: aicore.AICoreServicer,
-    control_servicer: control.DeviceControlServicer,
-    clock_servicer: clock.DeviceClockServicer,
-) -> None:
-    aicore_pb2_grpc.add_AICoreServicer_to_server(aicore_servicer, server)
-    device_pb2_grpc.add_DeviceControlServicer_to_server(control_servicer, server)
-    device_pb2_grpc.add_DeviceClockServicer_to_server(clock_servicer, server)
+def _download_source(model: DeviceModel, profile: DeviceProfile) -> ByteSource | None:
+    """A model of the catalogue is really downloaded; None simulates the download of any other."""
+    from aicore_sim.models.catalogue import catalogue_model
+    from aicore_sim.models.errors import ModelNotFound
+
+    try:
+        wanted = catalogue_model(model.name)
+    except ModelNotFound:
+        return None
+    from aicore_sim.service.model_download import real_download
+
+    async def arrived() -> None:
+        if isinstance(model.backend, UnavailableBackend):
+            made = await asyncio.to_thread(_backend, model.name, profile, model.clock)
+            await model.replace(made)
+            await model.wait_loaded()
+
+    if not isinstance(model.backend, UnavailableBackend):
+        return None
+    return real_download(
+        wanted,
+        present=lambda: not isinstance(model.backend, UnavailableBackend),
+        arrived=arrived,
+    )
+
+
+def _register(server: grpc.aio.Server, device: Device) -> None:
+    aicore_pb2_grpc.add_AICoreServicer_to_server(device.aicore_servicer, server)
+    device_pb2_grpc.add_DeviceControlServicer_to_server(device.control_servicer, server)
+    device_pb2_grpc.add_DeviceClockServicer_to_server(device.clock_servicer, server)
 
 
 async def _until_first(work: Coroutine[None, None, None], stopping: asyncio.Event) -> None:

@@ -1,9 +1,11 @@
-"""Who may find and who may run a function: the policy of Android 17.2, without any I/O.
+"""Who may find and who may run a function, on each platform generation, without any I/O.
 
 The right of the caller comes first, by permission and allowlist; the access level of the function
-second. Android documents the levels, not how 17.2 enforces them: the order (level after existence,
+second, and only from Android 17.2 on: below, the provider's library checks levels (see `compat`).
+Android documents the levels, not how 17.2 enforces them: the order (level after existence,
 before the enabled state), the code of a call that only the level forbids, and that a
-discover-only caller finds no SYSTEM function are choices of this project.
+discover-only caller finds no SYSTEM function are choices of this project. So is that Android 16
+ignores a grant of a permission that it does not know.
 
 Source: https://developer.android.com/reference/android/app/appfunctions/AppFunctionManager
 """
@@ -12,8 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
 
+from aicore_protos import appfunctions_pb2 as pb
 from aicore_sim.device.errors import AppFunctionCode
 from aicore_sim.device.packages import Identity
 from aicore_sim.device.permissions import (
@@ -21,28 +23,52 @@ from aicore_sim.device.permissions import (
     EXECUTE_APP_FUNCTIONS,
     EXECUTE_APP_FUNCTIONS_SYSTEM,
 )
+from aicore_sim.device.profile import AppFunctionsProfile
 from appfunctions_host.annotations import AppFunctionMetadata
 
 DENIED_TEXT = "Caller does not have permission to execute the appfunction"
 NOT_FOUND_TEXT = "App function not found."
 _ANY_TARGET = "*"
+_SINCE_17 = frozenset({EXECUTE_APP_FUNCTIONS_SYSTEM, DISCOVER_APP_FUNCTIONS})
 
 
 class Rule(StrEnum):
-    """What decided. Journals and `Explain` show the value."""
+    """What decided. The journal keeps the name, people read the value."""
 
+    CLAIM_MATCHES = "the claimed package is the token's"
+    FOREIGN_CLAIM = "the claimed package is not the token's"
+    OTHER_USER = "the target is another user or profile"
+    POLICY = "the enterprise policy of the device forbids app functions"
+    NO_TARGET = "the request names no target package"
     SYSTEM_PERMISSION = "caller holds EXECUTE_APP_FUNCTIONS_SYSTEM"
     SAME_PACKAGE = "caller is the function's own package"
+    PERMISSION = "caller holds EXECUTE_APP_FUNCTIONS, and this platform has no allowlist"
     ALLOWLISTED = "caller holds EXECUTE_APP_FUNCTIONS and the allowlist names the target"
     NOT_ALLOWLISTED = "caller holds EXECUTE_APP_FUNCTIONS, but the allowlist lacks the target"
     NO_PERMISSION = "caller holds no permission for app functions of other packages"
-    CLAIM_MATCHES = "the claimed package is the token's"
-    FOREIGN_CLAIM = "the claimed package is not the token's"
+    READS_METADATA = "caller holds a permission to read metadata of app functions"
     SHELL_LISTS_ALL = "the shell lists every function"
     LEVEL_SELF = "access level SELF: only the function's own package"
     LEVEL_SYSTEM = "access level SYSTEM: needs EXECUTE_APP_FUNCTIONS_SYSTEM"
     LEVEL_TRUSTED = "access level ANDROID_TRUSTED"
     LEVEL_UNKNOWN = "unknown access level"
+    LEVELS_IN_LIBRARY = "this platform leaves access levels to the provider's library"
+    COMPAT_OFF = "the function's compat enforcement is off, so its access level is ignored"
+    COMPAT_REFUSES = "the provider's library refuses the caller before the function's body"
+    NOT_INSTALLED = "the package is not installed"
+    NOT_REGISTERED = "no running provider has the function"
+    ACTIVITY_ID = "an activity id was given for a function of no activity"
+    DISABLED = "the function is disabled"
+    NOT_OWN = "the function is missing, or of another package"
+    BAD_STATE = "no such enabled state"
+    BAD_ARGUMENTS = "the arguments cannot be sent to a provider"
+    PROVIDER_JOINED = "a provider of the package connected"
+    PROVIDER_REFUSED = "the provider may not register these functions"
+    PROVIDER_LEFT = "the provider of the package went away"
+    RETURNED = "the function returned"
+    FAILED = "the function failed"
+    TIMED_OUT = "the function did not finish in its time"
+    CALLER_CANCELLED = "the caller cancelled"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,85 +84,114 @@ class Decision:
 def may_claim(caller: Identity, claimed_package: str) -> Decision:
     """Whether a request may name `claimed_package` as its caller; empty names none."""
     if claimed_package in ("", caller.package_name):
-        return _allow(Rule.CLAIM_MATCHES)
-    return Decision(
-        allowed=False,
-        rule=Rule.FOREIGN_CLAIM,
-        error_code=AppFunctionCode.DENIED,
+        return allow(Rule.CLAIM_MATCHES)
+    return deny(
+        Rule.FOREIGN_CLAIM,
         message=f"Specified calling package [{claimed_package}] does not match the calling uid "
         f"{caller.uid}",
     )
 
 
-def may_call_package(caller: Identity, target_package: str) -> Decision:
-    """The caller's right to run functions of `target_package`, whether that exists or not."""
-    if EXECUTE_APP_FUNCTIONS_SYSTEM in caller.permissions:
-        return _allow(Rule.SYSTEM_PERMISSION)
-    if caller.package_name == target_package:
-        return _allow(Rule.SAME_PACKAGE)
-    if EXECUTE_APP_FUNCTIONS not in caller.permissions:
-        return _deny(Rule.NO_PERMISSION)
-    if caller.allowlist_targets & {target_package, _ANY_TARGET}:
-        return _allow(Rule.ALLOWLISTED)
-    return _deny(Rule.NOT_ALLOWLISTED)
+class AccessRules:
+    """The rules of one platform generation."""
+
+    def __init__(self, platform: AppFunctionsProfile) -> None:
+        self._platform = platform
+
+    @property
+    def levels_are_native(self) -> bool:
+        return self._platform.native_levels
+
+    def permissions(self, caller: Identity) -> frozenset[str]:
+        """The permissions of the caller that this platform knows."""
+        unknown = _SINCE_17 if self._platform.permission_gate == "v1" else frozenset()
+        return caller.permissions - unknown
+
+    def may_call_package(self, caller: Identity, target_package: str) -> Decision:
+        """The caller's right to run functions of `target_package`, whether that exists or not."""
+        held = self.permissions(caller)
+        if EXECUTE_APP_FUNCTIONS_SYSTEM in held:
+            return allow(Rule.SYSTEM_PERMISSION)
+        if caller.package_name == target_package:
+            return allow(Rule.SAME_PACKAGE)
+        if EXECUTE_APP_FUNCTIONS not in held:
+            return deny(Rule.NO_PERMISSION)
+        if not self._platform.allowlist:
+            return allow(Rule.PERMISSION)
+        if caller.allowlist_targets & {target_package, _ANY_TARGET}:
+            return allow(Rule.ALLOWLISTED)
+        return deny(Rule.NOT_ALLOWLISTED)
+
+    def may_execute_level(self, caller: Identity, target_package: str, level: int) -> Decision:
+        """Whether the level lets a caller run the function who may call its package.
+
+        With the profile's `denied_code` 1003 the answer is the one for a missing function.
+        """
+        if not self.levels_are_native:
+            return allow(Rule.LEVELS_IN_LIBRARY)
+        rule = self._level_rule(caller, target_package, level)
+        if rule in (Rule.LEVEL_SELF, Rule.LEVEL_SYSTEM, Rule.LEVEL_UNKNOWN):
+            if self._platform.denied_code == 1003:
+                return deny(rule, AppFunctionCode.FUNCTION_NOT_FOUND, NOT_FOUND_TEXT)
+            return deny(rule)
+        return allow(rule)
+
+    def may_read(self, caller: Identity) -> Decision:
+        """Whether the caller may read metadata of packages other than its own."""
+        if caller.is_shell:
+            return allow(Rule.SHELL_LISTS_ALL)
+        readers = {DISCOVER_APP_FUNCTIONS, EXECUTE_APP_FUNCTIONS, EXECUTE_APP_FUNCTIONS_SYSTEM}
+        if self.permissions(caller) & readers:
+            return allow(Rule.READS_METADATA)
+        return deny(Rule.NO_PERMISSION)
+
+    def may_discover(self, caller: Identity, target_package: str, level: int) -> Decision:
+        """Whether searches and states show the function. Every installed package is visible."""
+        if caller.package_name == target_package:
+            return allow(Rule.SAME_PACKAGE)
+        reads = self.may_read(caller)
+        if caller.is_shell or not reads.allowed:
+            return reads
+        if not self.levels_are_native:
+            return allow(Rule.LEVELS_IN_LIBRARY)
+        rule = self._level_rule(caller, target_package, level)
+        return allow(rule) if rule in _OPEN_LEVELS else deny(rule)
+
+    def may_see_state(self, caller: Identity, metadata: pb.AppFunctionMetadata) -> Decision:
+        """Whether Jetpack shows the state of a function that the caller may discover.
+
+        Below 17.2 it hides by access level what the platform does not.
+        """
+        if self.levels_are_native:
+            return allow(Rule.LEVEL_TRUSTED)
+        if not metadata.is_compat_enforcement_enabled:
+            return allow(Rule.COMPAT_OFF)
+        rule = self._level_rule(caller, metadata.name.package_name, metadata.access_level)
+        return allow(rule) if rule in _OPEN_LEVELS else deny(rule)
+
+    def _level_rule(self, caller: Identity, target_package: str, level: int) -> Rule:
+        if caller.package_name == target_package:
+            return Rule.SAME_PACKAGE
+        match level:
+            case AppFunctionMetadata.ACCESS_LEVEL_SELF:
+                return Rule.LEVEL_SELF
+            case AppFunctionMetadata.ACCESS_LEVEL_SYSTEM:
+                held = EXECUTE_APP_FUNCTIONS_SYSTEM in self.permissions(caller)
+                return Rule.SYSTEM_PERMISSION if held else Rule.LEVEL_SYSTEM
+            case AppFunctionMetadata.ACCESS_LEVEL_ANDROID_TRUSTED:
+                return Rule.LEVEL_TRUSTED
+            case _:
+                return Rule.LEVEL_UNKNOWN
 
 
-def may_execute_level(
-    caller: Identity,
-    target_package: str,
-    level: int,
-    *,
-    denied_code: Literal[1000, 1003] = 1000,
-) -> Decision:
-    """Whether the level lets a caller run the function who may call its package.
-
-    With `denied_code` 1003 the answer is the one for a missing function.
-    """
-    rule = _level_rule(caller, target_package, level)
-    if rule in (Rule.LEVEL_SELF, Rule.LEVEL_SYSTEM, Rule.LEVEL_UNKNOWN):
-        if denied_code == 1003:
-            return Decision(
-                allowed=False, rule=rule, error_code=denied_code, message=NOT_FOUND_TEXT
-            )
-        return _deny(rule)
-    return _allow(rule)
+_OPEN_LEVELS = (Rule.SAME_PACKAGE, Rule.SYSTEM_PERMISSION, Rule.LEVEL_TRUSTED)
 
 
-def may_discover(caller: Identity, target_package: str, level: int) -> Decision:
-    """Whether searches and states show the function. Every installed package counts as visible."""
-    if caller.package_name == target_package:
-        return _allow(Rule.SAME_PACKAGE)
-    if caller.is_shell:
-        return _allow(Rule.SHELL_LISTS_ALL)
-    readers = {DISCOVER_APP_FUNCTIONS, EXECUTE_APP_FUNCTIONS, EXECUTE_APP_FUNCTIONS_SYSTEM}
-    if not caller.permissions & readers:
-        return _deny(Rule.NO_PERMISSION)
-    rule = _level_rule(caller, target_package, level)
-    if rule in (Rule.SYSTEM_PERMISSION, Rule.LEVEL_TRUSTED):
-        return _allow(rule)
-    return _deny(rule)
-
-
-def _level_rule(caller: Identity, target_package: str, level: int) -> Rule:
-    if caller.package_name == target_package:
-        return Rule.SAME_PACKAGE
-    match level:
-        case AppFunctionMetadata.ACCESS_LEVEL_SELF:
-            return Rule.LEVEL_SELF
-        case AppFunctionMetadata.ACCESS_LEVEL_SYSTEM:
-            held = EXECUTE_APP_FUNCTIONS_SYSTEM in caller.permissions
-            return Rule.SYSTEM_PERMISSION if held else Rule.LEVEL_SYSTEM
-        case AppFunctionMetadata.ACCESS_LEVEL_ANDROID_TRUSTED:
-            return Rule.LEVEL_TRUSTED
-        case _:
-            return Rule.LEVEL_UNKNOWN
-
-
-def _allow(rule: Rule) -> Decision:
+def allow(rule: Rule) -> Decision:
     return Decision(allowed=True, rule=rule)
 
 
-def _deny(rule: Rule) -> Decision:
-    return Decision(
-        allowed=False, rule=rule, error_code=AppFunctionCode.DENIED, message=DENIED_TEXT
-    )
+def deny(
+    rule: Rule, error_code: int = AppFunctionCode.DENIED, message: str = DENIED_TEXT
+) -> Decision:
+    return Decision(allowed=False, rule=rule, error_code=error_code, message=message)

@@ -49,6 +49,17 @@ class AppFunctionService:
     """Base class of the services whose methods are app functions.
 
     A provider makes one instance, without arguments, and calls it from several threads at once.
+    It is Jetpack's flavour: whatever a function raises, other than AppFunctionException, is 3000.
+    """
+
+
+class PlatformAppFunctionService(AppFunctionService):
+    """`android.app.appfunctions.AppFunctionService`, used without Jetpack.
+
+    There a ValueError (Kotlin's IllegalArgumentException) that escapes from a function is 1001, and
+    no library checks access levels below Android 17.2.
+
+    Source: https://developer.android.com/reference/android/app/appfunctions/AppFunctionService
     """
 
 

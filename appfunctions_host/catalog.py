@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import difflib
+import itertools
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from aicore_protos import appfunctions_pb2 as pb
 from aicore_sim.device.errors import FaultKind, SimulatorFault
 from aicore_sim.device.packages import Identity
-from appfunctions_host.access import may_discover
+from appfunctions_host.access import (
+    NOT_FOUND_TEXT,
+    AccessRules,
+    Decision,
+    Rule,
+    allow,
+    deny,
+)
 from appfunctions_host.registry import RegisteredFunction, Registry
 from appfunctions_host.state import EnabledStates
 
 DEFAULT_PAGE_SIZE = 50
 MAX_PAGE_SIZE = 200
+PAGE_BYTES = 2 * 1024 * 1024
+"""With one more function this stays below the 4 MiB that gRPC clients take by default."""
+NEAR_MATCHES = 3
+NEAR_MATCH_CANDIDATES = 500
 
 FunctionName = tuple[str, str]
 """Package name and function identifier."""
@@ -48,21 +61,17 @@ class SearchSpec:
 class Catalog:
     """The functions as each caller sees them. Hidden and missing ones look the same."""
 
-    def __init__(
-        self,
-        registry: Registry,
-        states: EnabledStates,
-        is_installed: Callable[[str], bool],
-    ) -> None:
+    def __init__(self, registry: Registry, states: EnabledStates, rules: AccessRules) -> None:
         self._registry = registry
         self._states = states
-        self._is_installed = is_installed
+        self._rules = rules
 
     def find(self, package_name: str, function_identifier: str) -> RegisteredFunction | None:
         """The function whoever asks, or None; functions of an uninstalled package are gone."""
-        if not self._is_installed(package_name):
+        function = self._registry.find(package_name, function_identifier)
+        if function is None or not function.provider.is_current():
             return None
-        return self._registry.find(package_name, function_identifier)
+        return function
 
     def search(
         self, caller: Identity, spec: SearchSpec, *, page_size: int = 0, page_token: str = ""
@@ -70,7 +79,8 @@ class Catalog:
         """A page of what the caller may discover, and the token of the next, empty at the end.
 
         Pages follow the order of names, so a function that comes or goes between two pages moves
-        no other. Raises SimulatorFault (INVALID_REQUEST) for a bad size or token.
+        no other; a page is also full with PAGE_BYTES of metadata. Raises SimulatorFault
+        (INVALID_REQUEST) for a bad size or token.
         """
         if page_size < 0:
             raise _invalid(f"page_size={page_size}; give 0 or more")
@@ -78,69 +88,111 @@ class Catalog:
         package_name, slash, identifier = page_token.partition("/")
         if page_token and not slash:
             raise _invalid(f"page_token={page_token!r} is not from a previous answer")
-        found = [
-            function
-            for function in self._visible(caller)
-            if function.key > (package_name, identifier) and spec.matches(function.metadata)
-        ]
-        page = tuple(function.metadata for function in found[:size])
-        return page, "/".join(found[size - 1].key) if len(found) > size else ""
+        page: list[pb.AppFunctionMetadata] = []
+        last = ("", "")
+        total = 0
+        for function in self.visible(caller, spec.package_names):
+            if function.key <= (package_name, identifier) or not spec.matches(function.metadata):
+                continue
+            total += function.metadata.ByteSize()
+            if len(page) == size or (page and total > PAGE_BYTES):
+                return tuple(page), "/".join(last)
+            page.append(function.metadata)
+            last = function.key
+        return tuple(page), ""
 
     def states(
-        self, caller: Identity, names: Iterable[FunctionName]
+        self, caller: Identity, names: Iterable[FunctionName], *, through_jetpack: bool = False
     ) -> tuple[tuple[FunctionName, bool], ...]:
-        """The effective states of those of `names` that the caller may discover, in that order."""
-        found = (self._find_visible(caller, *name) for name in dict.fromkeys(names))
+        """The effective states of those of `names` that the caller may discover, in that order.
+
+        Below Android 17.2 Jetpack also hides by access level.
+        """
+        found = (self.find_visible(caller, *name) for name in dict.fromkeys(names))
         return tuple(
             (function.key, self._states.is_enabled(function.metadata))
             for function in found
             if function is not None
+            and (
+                not through_jetpack
+                or caller.is_shell
+                or self._rules.may_see_state(caller, function.metadata).allowed
+            )
         )
 
     def is_enabled(self, caller: Identity, name: FunctionName) -> bool:
         """Raises SimulatorFault (ILLEGAL_ARGUMENT) for a missing or hidden function."""
-        function = self._find_visible(caller, *name)
+        function = self.find_visible(caller, *name)
         if function is None:
-            raise SimulatorFault(FaultKind.ILLEGAL_ARGUMENT, "App function not found.")
+            raise SimulatorFault(FaultKind.ILLEGAL_ARGUMENT, NOT_FOUND_TEXT)
         return self._states.is_enabled(function.metadata)
 
-    def set_enabled(self, caller: Identity, name: FunctionName, state: int) -> None:
-        """Switch a function of the caller's own package; the shell may switch any.
+    def may_see(self, caller: Identity, name: FunctionName) -> Decision:
+        """Whether the caller may discover the function."""
+        function = self.find(*name)
+        if function is None:
+            return deny(Rule.NOT_REGISTERED, 0, NOT_FOUND_TEXT)
+        return self._rules.may_discover(caller, name[0], function.metadata.access_level)
 
-        Raises SimulatorFault (ILLEGAL_ARGUMENT) for every other function and for a bad state.
-        """
+    def may_set_enabled(self, caller: Identity, name: FunctionName, state: int) -> Decision:
+        """Whether the caller may switch the function: one of its own; the shell may switch any."""
         package_name, identifier = name
         own = caller.is_shell or caller.package_name == package_name
         if not own or self.find(package_name, identifier) is None:
-            raise SimulatorFault(
-                FaultKind.ILLEGAL_ARGUMENT, f"Function {identifier} does not exist"
-            )
-        try:
-            self._states.set(package_name, identifier, state)
-        except ValueError as error:
-            raise SimulatorFault(FaultKind.ILLEGAL_ARGUMENT, str(error)) from None
+            return deny(Rule.NOT_OWN, 0, f"Function {identifier} does not exist")
+        if state not in pb.EnabledState.values():
+            return deny(Rule.BAD_STATE, 0, f"Invalid state: {state}")
+        return allow(Rule.SHELL_LISTS_ALL if caller.is_shell else Rule.SAME_PACKAGE)
 
-    def _find_visible(
+    def set_enabled(self, caller: Identity, name: FunctionName, state: int) -> None:
+        """Switch a function. Raises SimulatorFault (ILLEGAL_ARGUMENT) where it may not."""
+        decision = self.may_set_enabled(caller, name, state)
+        if not decision.allowed:
+            raise SimulatorFault(FaultKind.ILLEGAL_ARGUMENT, decision.message)
+        self._states.set(*name, state)
+
+    def near_matches(self, caller: Identity, name: FunctionName) -> tuple[str, ...]:
+        """Identifiers like the missing one that the caller may discover in the package.
+
+        First those of the same method, then those spelled similarly.
+        """
+        package_name, identifier = name
+        method = identifier.rpartition("#")[2]
+        candidates = [
+            function.key[1]
+            for function in itertools.islice(
+                self.visible(caller, {package_name}), NEAR_MATCH_CANDIDATES
+            )
+        ]
+        same = [one for one in candidates if one.rpartition("#")[2] == method]
+        by_method = {one.rpartition("#")[2]: one for one in reversed(candidates)}
+        alike = [by_method[one] for one in difflib.get_close_matches(method, by_method)]
+        return tuple(dict.fromkeys((*same, *alike)))[:NEAR_MATCHES]
+
+    def visible(
+        self, caller: Identity, package_names: Collection[str] | None = None
+    ) -> Iterator[RegisteredFunction]:
+        """What the caller may discover, by package and identifier."""
+        current: dict[int, bool] = {}
+        for function in self._registry.functions(package_names):
+            key = id(function.provider)
+            if key not in current:
+                current[key] = function.provider.is_current()
+            if current[key] and self._discovers(caller, function):
+                yield function
+
+    def find_visible(
         self, caller: Identity, package_name: str, identifier: str
     ) -> RegisteredFunction | None:
+        """The function, if the caller may discover it."""
         function = self.find(package_name, identifier)
-        if function is None or not _discovers(caller, function):
+        if function is None or not self._discovers(caller, function):
             return None
         return function
 
-    def _visible(self, caller: Identity) -> Iterator[RegisteredFunction]:
-        installed: dict[str, bool] = {}
-        for function in self._registry.functions():
-            package_name = function.key[0]
-            if package_name not in installed:
-                installed[package_name] = self._is_installed(package_name)
-            if installed[package_name] and _discovers(caller, function):
-                yield function
-
-
-def _discovers(caller: Identity, function: RegisteredFunction) -> bool:
-    level = function.metadata.access_level
-    return may_discover(caller, function.key[0], level).allowed
+    def _discovers(self, caller: Identity, function: RegisteredFunction) -> bool:
+        level = function.metadata.access_level
+        return self._rules.may_discover(caller, function.key[0], level).allowed
 
 
 def _invalid(message: str) -> SimulatorFault:

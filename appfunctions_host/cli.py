@@ -12,11 +12,9 @@ import json
 import logging
 import platform
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 import yaml
@@ -26,22 +24,28 @@ from aicore_sim.device.errors import DeviceError
 from aicore_sim.device.home import DeviceHome, DeviceInUse
 from aicore_sim.rpc.server import AddressError
 from aicore_sim.rpc.values import to_object
+from appfunctions_host import inspect_commands
 from appfunctions_host.apps import AppSpecError
+from appfunctions_host.command_options import (
+    Address,
+    As,
+    DeviceDir,
+    FunctionId,
+    PackageName,
+    User,
+    fail,
+    shell_session,
+)
 from appfunctions_host.data_types import DefinitionError
 from appfunctions_host.documents import metadata_document, plain_result, result_document
-from appfunctions_host.server import UnsupportedPlatform, serve
+from appfunctions_host.server import serve
 from appfunctions_host.shell_client import (
     CallRefused,
     ExecutionFailed,
-    HostClient,
-    ServiceMissing,
     Target,
     TimedOut,
-    connect,
 )
 
-FAILED = 255
-SERVICE_MISSING = 20
 _STATES = {
     "enable": pb.APP_FUNCTION_STATE_ENABLED,
     "disable": pb.APP_FUNCTION_STATE_DISABLED,
@@ -50,25 +54,6 @@ _STATES = {
 
 # The shell command reports unknown options itself, with its own text and code.
 _SHELL: dict[str, Any] = {"ignore_unknown_options": True, "allow_extra_args": True}
-
-DeviceDir = Annotated[
-    Path | None,
-    typer.Option(
-        "--device-dir",
-        help="Directory of the device's state (default: AICORE_SIM_HOME, else the user's data "
-        "directory).",
-        show_default=False,
-    ),
-]
-Address = Annotated[str | None, typer.Option(help="unix:/absolute/path or 127.0.0.1:PORT.")]
-As = Annotated[
-    str | None, typer.Option("--as", metavar="PACKAGE", help="Call as this app, not as the shell.")
-]
-User = Annotated[str, typer.Option(help="Android user; the device has only user 0.")]
-PackageName = Annotated[str | None, typer.Option("--package", help="The app that provides it.")]
-FunctionId = Annotated[
-    str | None, typer.Option("--function", help="CLASS#METHOD, or METHOD alone.")
-]
 
 app = typer.Typer(name="appfunctions-host", add_completion=False, no_args_is_help=True)
 
@@ -127,7 +112,6 @@ def serve_command(
         DeviceError,
         DeviceInUse,
         FileNotFoundError,
-        UnsupportedPlatform,
     ) as error:
         print(f"appfunctions-host: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
@@ -152,7 +136,7 @@ def list_app_functions(
     """List the functions that the caller may discover, as JSON."""
     _no_extras(context)
     target = Target(device_dir=device_dir, address=address, package_name=as_package)
-    with _shell(target) as client:
+    with shell_session(target) as client:
         _require_only_user(user)
         found = list(client.search(package))
         states = client.states([metadata.name for metadata in found])
@@ -185,7 +169,7 @@ def execute_app_function(
     name = _name(package, function)
     arguments = _required("--parameters", parameters)
     target = Target(device_dir=device_dir, address=address, package_name=as_package)
-    with _shell(target) as client:
+    with shell_session(target) as client:
         try:
             value = client.execute(
                 client.full_name(name),
@@ -194,9 +178,9 @@ def execute_app_function(
                 timeout=timeout_duration,
             )
         except TimedOut:
-            _fail("Timed out")
+            fail("Timed out")
         except ExecutionFailed as error:
-            _fail(
+            fail(
                 "Error executing app function: android.app.appfunctions.AppFunctionException: "
                 f"{error}. See logcat for more details."
             )
@@ -223,9 +207,9 @@ def set_enabled(
     name = _name(package, function)
     chosen = _required("--state", state)
     if chosen not in _STATES:
-        _fail(f"Exception: Invalid state: {chosen}; use enable, disable or default")
+        fail(f"Exception: Invalid state: {chosen}; use enable, disable or default")
     target = Target(device_dir=device_dir, address=address, package_name=as_package)
-    with _shell(target) as client:
+    with shell_session(target) as client:
         _require_only_user(user)
         try:
             client.set_enabled(client.full_name(name), _STATES[chosen])
@@ -249,7 +233,7 @@ def is_enabled(
     _no_extras(context)
     name = _name(package, function)
     target = Target(device_dir=device_dir, address=address, package_name=as_package)
-    with _shell(target) as client:
+    with shell_session(target) as client:
         _require_only_user(user)
         try:
             print("true" if client.is_enabled(client.full_name(name)) else "false")
@@ -257,29 +241,14 @@ def is_enabled(
             print(f"Error checking app function state: {error}", file=sys.stderr)
 
 
-@contextmanager
-def _shell(target: Target) -> Iterator[HostClient]:
-    """What the shell command does around each of its commands."""
-    try:
-        with connect(target) as client:
-            yield client
-    except ServiceMissing:
-        print("cmd: Can't find service: app_function", file=sys.stderr)
-        raise typer.Exit(SERVICE_MISSING) from None
-    except TimedOut:
-        _fail("Timed out")
-    except (CallRefused, ExecutionFailed, FileNotFoundError, ValueError) as error:
-        _fail(f"Exception: {error}")
-
-
 def _no_extras(context: typer.Context) -> None:
     for word in context.args:
-        _fail(f"Unknown option: {word}")
+        fail(f"Unknown option: {word}")
 
 
 def _required(flag: str, value: str | None) -> str:
     if value is None:
-        _fail(f"Error: {flag} must be specified.")
+        fail(f"Error: {flag} must be specified.")
     return value
 
 
@@ -307,9 +276,7 @@ def _require_only_user(user: str) -> None:
         raise ValueError(f"user {user} does not exist on this device; use --user 0")
 
 
-def _fail(message: str) -> NoReturn:
-    print(message, file=sys.stderr)
-    raise typer.Exit(FAILED)
+inspect_commands.add_to(app)
 
 
 def run() -> None:

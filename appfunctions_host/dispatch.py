@@ -8,28 +8,37 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
 
+from aicore_protos import appfunctions_pb2 as pb
 from aicore_protos import types_pb2
 from aicore_sim.device.errors import AppFunctionCode, AppFunctionError
 from aicore_sim.device.packages import Identity
+from aicore_sim.device.permissions import EXECUTE_APP_FUNCTIONS_SYSTEM
 from appfunctions_host.access import (
     NOT_FOUND_TEXT,
+    AccessRules,
     Decision,
-    may_call_package,
+    Rule,
+    allow,
+    deny,
     may_claim,
-    may_execute_level,
 )
+from appfunctions_host.audit import AuditJournal
 from appfunctions_host.catalog import Catalog
-from appfunctions_host.registry import RegisteredFunction
+from appfunctions_host.limits import arguments_problem_async
+from appfunctions_host.policy import POLICY_TEXT, PolicySetting
+from appfunctions_host.registry import ProviderCall, RegisteredFunction
 from appfunctions_host.state import EnabledStates
+from appfunctions_host.wire_errors import NEAR_MATCHES_EXTRA
 
 logger = logging.getLogger(__name__)
 
 EXECUTION_TIMEOUT = 60.0
 """Seconds that a function may run (ours: Android has no limit, its agents do)."""
 _ONLY_USER = 0
+_BINDER_TOKEN_BYTES = 64
+_COMPAT_REFUSAL = "Execution denied: "
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +51,7 @@ class Execution:
     claimed_package: str = ""
     target_user: int = _ONLY_USER
     activity_id: str = ""
+    verification: pb.CallerVerification = field(default_factory=pb.CallerVerification)
 
 
 class Dispatcher:
@@ -51,70 +61,147 @@ class Dispatcher:
         self,
         catalog: Catalog,
         states: EnabledStates,
+        rules: AccessRules,
+        policy: PolicySetting,
+        journal: AuditJournal,
         *,
-        denied_code: Literal[1000, 1003] = 1000,
         execution_timeout: float = EXECUTION_TIMEOUT,
     ) -> None:
         self._catalog = catalog
         self._states = states
-        self._denied_code = denied_code
+        self._rules = rules
+        self._policy = policy
+        self._journal = journal
         self._timeout = execution_timeout
 
     async def execute(self, caller: Identity, execution: Execution) -> types_pb2.Value:
         """Run a function and return its result; null for Unit.
 
-        Raises AppFunctionError with Android's code and text. Cancelling cancels the function.
+        Raises AppFunctionError with Android's code and text. Cancelling cancels the function, and
+        whatever that still answers reaches nobody.
         """
-        function = self.admit(caller, execution)
-        try:
-            async with asyncio.timeout(self._timeout) as limit:
-                return await function.provider.call(
-                    execution.function_identifier,
-                    execution.parameters,
-                    calling_package=caller.package_name,
+        decision, function = self.decide(caller, execution)
+        if function is not None:
+            problem = await arguments_problem_async(execution.parameters)
+            if problem is not None:
+                decision = deny(
+                    Rule.BAD_ARGUMENTS,
+                    AppFunctionCode.INVALID_ARGUMENT,
+                    f"{execution.function_identifier}: {problem}",
                 )
+        self._record("execute", caller, execution, decision)
+        if function is None or not decision.allowed:
+            raise self._refusal(caller, execution, decision)
+        end = allow(Rule.RETURNED)
+        try:
+            return await self._call(caller, execution, function)
+        except AppFunctionError as error:
+            end = deny(self._failure_rule(error), error.error_code, error.message)
+            raise
+        except asyncio.CancelledError:
+            end = deny(Rule.CALLER_CANCELLED, 0, "")
+            raise
         except TimeoutError:
-            if not limit.expired():
-                raise
-            raise AppFunctionError(
-                AppFunctionCode.APP_UNKNOWN_ERROR,
-                f"The app function did not finish within {self._timeout:g} s",
-            ) from None
+            text = f"The app function did not finish within {self._timeout:g} s"
+            end = deny(Rule.TIMED_OUT, AppFunctionCode.APP_UNKNOWN_ERROR, text)
+            raise AppFunctionError(end.error_code, text) from None
+        finally:
+            self._record("result", caller, execution, end)
 
-    def admit(self, caller: Identity, execution: Execution) -> RegisteredFunction:
-        """The function to run. Raises AppFunctionError for a call that the platform refuses."""
-        self._require(caller, execution, may_claim(caller, execution.claimed_package))
+    def decide(
+        self, caller: Identity, execution: Execution
+    ) -> tuple[Decision, RegisteredFunction | None]:
+        """The decision, and the function when it may run."""
+        claim = may_claim(caller, execution.claimed_package)
+        if not claim.allowed:
+            return claim, None
         if execution.target_user != _ONLY_USER:
-            raise AppFunctionError(AppFunctionCode.DENIED, "Cross user interaction is not allowed")
+            return deny(Rule.OTHER_USER, message="Cross user interaction is not allowed"), None
+        if not self._policy.allows_execution():
+            code = AppFunctionCode.ENTERPRISE_POLICY_DISALLOWED
+            return deny(Rule.POLICY, code, POLICY_TEXT), None
         if not execution.package_name:
-            raise AppFunctionError(
-                AppFunctionCode.INVALID_ARGUMENT, "Target package name cannot be empty."
-            )
-        self._require(caller, execution, may_call_package(caller, execution.package_name))
+            text = "Target package name cannot be empty."
+            return deny(Rule.NO_TARGET, AppFunctionCode.INVALID_ARGUMENT, text), None
+        right = self._rules.may_call_package(caller, execution.package_name)
+        if not right.allowed:
+            return right, None
         function = self._catalog.find(execution.package_name, execution.function_identifier)
         if function is None:
-            raise AppFunctionError(AppFunctionCode.FUNCTION_NOT_FOUND, NOT_FOUND_TEXT)
-        level = function.metadata.access_level
-        self._require(
-            caller,
-            execution,
-            may_execute_level(caller, execution.package_name, level, denied_code=self._denied_code),
+            return _missing(Rule.NOT_REGISTERED), None
+        level = self._rules.may_execute_level(
+            caller, execution.package_name, function.metadata.access_level
         )
+        if not level.allowed:
+            return level, None
         if execution.activity_id:  # Functions of a service belong to no activity.
-            raise AppFunctionError(AppFunctionCode.FUNCTION_NOT_FOUND, NOT_FOUND_TEXT)
+            return _missing(Rule.ACTIVITY_ID), None
         if not self._states.is_enabled(function.metadata):
-            raise AppFunctionError(AppFunctionCode.DISABLED, "The app function is disabled")
-        return function
+            text = "The app function is disabled"
+            return deny(Rule.DISABLED, AppFunctionCode.DISABLED, text), None
+        return right, function
 
-    def _require(self, caller: Identity, execution: Execution, decision: Decision) -> None:
-        logger.debug(
-            "%s executes %s of %s: %s",
-            caller.package_name,
-            execution.function_identifier,
-            execution.package_name,
-            decision.rule,
+    def vouched(self, caller: Identity, given: pb.CallerVerification) -> pb.CallerVerification:
+        """What the caller attached, with the creator of its PendingIntent as the system knows it.
+
+        Empty from Android 17.2 on, where no library looks at it.
+        """
+        made = pb.CallerVerification()
+        if self._rules.levels_are_native:
+            return made
+        if len(given.binder_token) <= _BINDER_TOKEN_BYTES:
+            made.binder_token = given.binder_token
+        if given.HasField("pending_intent"):
+            made.pending_intent.creator_package = caller.package_name
+            made.pending_intent.creator_uid = caller.uid
+            made.pending_intent.creator_holds_execute_system = (
+                EXECUTE_APP_FUNCTIONS_SYSTEM in self._rules.permissions(caller)
+            )
+        return made
+
+    async def _call(
+        self, caller: Identity, execution: Execution, function: RegisteredFunction
+    ) -> types_pb2.Value:
+        """Raises TimeoutError only when the time is over."""
+        call = ProviderCall(
+            function_identifier=execution.function_identifier,
+            parameters=execution.parameters,
+            calling_package=caller.package_name,
+            verification=self.vouched(caller, execution.verification),
         )
-        if not decision.allowed:
+        async with asyncio.timeout(self._timeout):
+            return await function.provider.call(call)
+
+    def _failure_rule(self, error: AppFunctionError) -> Rule:
+        refused = (
+            not self._rules.levels_are_native
+            and error.error_code == AppFunctionCode.DENIED
+            and error.message.startswith(_COMPAT_REFUSAL)
+        )
+        return Rule.COMPAT_REFUSES if refused else Rule.FAILED
+
+    def _refusal(
+        self, caller: Identity, execution: Execution, decision: Decision
+    ) -> AppFunctionError:
+        """With near matches for what is missing, or looks so to this caller."""
+        near: tuple[str, ...] = ()
+        if decision.error_code == AppFunctionCode.FUNCTION_NOT_FOUND:
+            name = (execution.package_name, execution.function_identifier)
+            near = self._catalog.near_matches(caller, name)
+        extras = {NEAR_MATCHES_EXTRA: list(near)} if near else None
+        return AppFunctionError(decision.error_code, decision.message, extras=extras)
+
+    def _record(
+        self, operation: str, caller: Identity, execution: Execution, decision: Decision
+    ) -> None:
+        self._journal.record(
+            operation,
+            caller=caller.package_name,
+            decision=decision,
+            package_name=execution.package_name,
+            function_identifier=execution.function_identifier,
+        )
+        if operation == "execute" and not decision.allowed:
             logger.info(
                 "refused %s of %s to %s: %s",
                 execution.function_identifier,
@@ -122,4 +209,7 @@ class Dispatcher:
                 caller.package_name,
                 decision.rule,
             )
-            raise AppFunctionError(decision.error_code, decision.message)
+
+
+def _missing(rule: Rule) -> Decision:
+    return deny(rule, AppFunctionCode.FUNCTION_NOT_FOUND, NOT_FOUND_TEXT)

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import sqlite3
-from typing import Literal
+from collections.abc import Callable
 
+from aicore_sim.device.clock import Clock, RealClock
+from aicore_sim.device.errors import FaultKind, SimulatorFault
 from aicore_sim.device.packages import PackageStore
+from aicore_sim.device.profile import DeviceProfile, load_profile
+from appfunctions_host.access import AccessRules
+from appfunctions_host.audit import AuditJournal
 from appfunctions_host.catalog import Catalog
 from appfunctions_host.dispatch import EXECUTION_TIMEOUT, Dispatcher
+from appfunctions_host.explain import Explainer
 from appfunctions_host.local import LocalProvider
+from appfunctions_host.observe import Observers
+from appfunctions_host.policy import PolicySetting
 from appfunctions_host.registry import Registry
+from appfunctions_host.remote import CANCELLATION_TIMEOUT
 from appfunctions_host.state import EnabledStates
+
+logger = logging.getLogger(__name__)
+
+DEVICE_POLL_SECONDS = 0.25
+"""How soon the host sees what another process did: an uninstall, a cleared package, a process that
+ended. Decisions about calls do not wait for it."""
 
 
 class AppFunctionHost:
@@ -21,21 +38,83 @@ class AppFunctionHost:
         connection: sqlite3.Connection,
         packages: PackageStore,
         *,
-        denied_code: Literal[1000, 1003] = 1000,
+        profile: DeviceProfile | None = None,
+        clock: Clock | None = None,
         execution_timeout: float = EXECUTION_TIMEOUT,
+        cancellation_timeout: float = CANCELLATION_TIMEOUT,
     ) -> None:
+        chosen = profile or load_profile()
+        self._platform_name = chosen.platform
+        self._platform = chosen.app_functions
+        self._connection = connection
+        self.sdk_int_full = chosen.sdk_int_full
+        self.cancellation_timeout = cancellation_timeout
+        self.packages = packages
+        self.rules = AccessRules(chosen.app_functions)
         self.registry = Registry()
+        self.journal = AuditJournal(connection, clock or RealClock())
         self._states = EnabledStates(connection)
-        self.catalog = Catalog(
-            self.registry, self._states, lambda name: packages.get(name) is not None
-        )
+        self.catalog = Catalog(self.registry, self._states, self.rules)
         self.dispatcher = Dispatcher(
             self.catalog,
             self._states,
-            denied_code=denied_code,
+            self.rules,
+            PolicySetting(connection),
+            self.journal,
             execution_timeout=execution_timeout,
         )
+        self.explainer = Explainer(
+            packages, self.catalog, self.dispatcher, self.rules, chosen.sdk_int_full
+        )
+        self.observers = Observers(self.catalog, self._states)
+        self.registry.on_change(self.observers.poke)
+        self._states.on_change(self.observers.poke)
+        self._on_device_change: list[Callable[[], None]] = []
 
     def add_local(self, provider: LocalProvider) -> None:
         """Serve an app inside this process. Raises SimulatorFault as `Registry.register`."""
+        provider.attach(self.packages, self.sdk_int_full)
         self.registry.register(provider.package_name, provider.invoker.metadata, provider)
+
+    def on_device_change(self, listener: Callable[[], None]) -> None:
+        """Call `listener` from time to time: packages, tokens or processes may have changed."""
+        self._on_device_change.append(listener)
+
+    def require_search(self, method: str) -> None:
+        """Raises SimulatorFault (NO_SUCH_METHOD) where the platform has no such method."""
+        self._require(self._platform.search, method)
+
+    def require_observe(self) -> None:
+        """As `require_search`."""
+        self._require(self._platform.observe, "observeAppFunctions")
+
+    async def follow_device(self) -> None:
+        """Notice what other processes change in the device's database. Runs until cancelled."""
+        seen = self._data_version()
+        while True:
+            await asyncio.sleep(DEVICE_POLL_SECONDS)
+            try:
+                for listener in self._on_device_change:
+                    listener()
+                if (version := self._data_version()) != seen:
+                    seen = version
+                    self.observers.poke()
+            except sqlite3.Error:
+                logger.exception("the device database cannot be read; trying again")
+
+    def close(self) -> None:
+        """End the observers and the journal's followers, and write what waits. Idempotent."""
+        self.observers.end()
+        self.journal.close()
+
+    def _data_version(self) -> int:
+        """Changes with each commit of another connection."""
+        return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
+
+    def _require(self, exists: bool, method: str) -> None:
+        if not exists:
+            raise SimulatorFault(
+                FaultKind.NO_SUCH_METHOD,
+                f"AppFunctionManager.{method} does not exist on {self._platform_name}; "
+                "start the device with --platform android-17.0 or later",
+            )

@@ -8,15 +8,23 @@ import contextvars
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from aicore_protos import appfunctions_pb2 as pb
 from aicore_protos import types_pb2
 from aicore_sim.device.errors import AppFunctionCode, AppFunctionError
+from aicore_sim.rpc.status import TEXT_BYTES, cut
 from aicore_sim.rpc.values import to_object
 from appfunctions_host.access import NOT_FOUND_TEXT
-from appfunctions_host.annotations import AppFunctionException, AppFunctionService
+from appfunctions_host.annotations import (
+    AppFunctionException,
+    AppFunctionService,
+    PlatformAppFunctionService,
+)
 from appfunctions_host.codec import decode_arguments, encode_result
+from appfunctions_host.compat import ProviderEnvironment, verify_caller
+from appfunctions_host.limits import MAX_DEPTH, mapping_too_deep, result_problem
 from appfunctions_host.schema import FunctionDefinition, define_service
 
 logger = logging.getLogger(__name__)
@@ -25,16 +33,24 @@ MAX_THREADS = 16
 """Synchronous functions that run at once in one process; more wait for a thread."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Method:
+    definition: FunctionDefinition
+    bound: Callable[..., Any]
+    is_jetpack: bool
+
+
 class Invoker:
     """The functions of one app, each bound to one instance of its service class.
 
-    Asynchronous functions run on the event loop, synchronous ones in threads. Any exception
-    becomes an AppFunctionError, so that one broken function never takes the provider down.
+    Asynchronous functions run on the event loop, synchronous ones in threads. Whatever a function
+    raises becomes an AppFunctionError, so that one broken function never takes the provider down.
     """
 
     def __init__(self, package_name: str, services: Sequence[type[AppFunctionService]]) -> None:
         """Raises DefinitionError for a service that cannot be registered."""
-        self._methods: dict[str, tuple[FunctionDefinition, Callable[..., Any]]] = {}
+        self.environment = ProviderEnvironment()
+        self._methods: dict[str, _Method] = {}
         for service in services:
             definitions = define_service(service, package_name)
             instance = service()
@@ -44,32 +60,40 @@ class Invoker:
                         f"{definition.identifier} is declared twice; give one service another "
                         "class_name in @app_function_service_entry_point"
                     )
-                method = getattr(instance, definition.method_name)
-                self._methods[definition.identifier] = (definition, method)
+                self._methods[definition.identifier] = _Method(
+                    definition=definition,
+                    bound=getattr(instance, definition.method_name),
+                    is_jetpack=not issubclass(service, PlatformAppFunctionService),
+                )
         self._threads = _Threads(MAX_THREADS)
 
     @property
     def metadata(self) -> tuple[pb.AppFunctionMetadata, ...]:
-        return tuple(definition.metadata for definition, _ in self._methods.values())
+        return tuple(method.definition.metadata for method in self._methods.values())
 
     async def invoke(
-        self, function_identifier: str, parameters: types_pb2.ObjectValue
+        self,
+        function_identifier: str,
+        parameters: types_pb2.ObjectValue,
+        verification: pb.CallerVerification | None = None,
     ) -> types_pb2.Value:
         """Run a function. Raises AppFunctionError, and CancelledError only when cancelled."""
-        if function_identifier not in self._methods:
+        method = self._methods.get(function_identifier)
+        if method is None:
             raise AppFunctionError(AppFunctionCode.FUNCTION_NOT_FOUND, NOT_FOUND_TEXT)
-        definition, method = self._methods[function_identifier]
+        if method.is_jetpack:
+            verify_caller(
+                method.definition.metadata,
+                verification or pb.CallerVerification(),
+                self.environment,
+            )
         try:
-            arguments = decode_arguments(definition, parameters)
-            if definition.is_async:
-                result = await method(**arguments)
+            arguments = decode_arguments(method.definition, parameters)
+            if method.definition.is_async:
+                result = await method.bound(**arguments)
             else:
-                result = await self._threads.run(method, arguments)
-            return encode_result(definition, result)
-        except AppFunctionError:
-            raise
-        except AppFunctionException as error:
-            raise _reported(function_identifier, error) from error
+                result = await self._threads.run(method.bound, arguments)
+            value = encode_result(method.definition, result)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
@@ -77,10 +101,15 @@ class Invoker:
             raise AppFunctionError(
                 AppFunctionCode.CANCELLED, f"{function_identifier} was cancelled"
             ) from None
-        except (Exception, SystemExit) as error:
-            logger.warning("%s raised", function_identifier, exc_info=True)
-            text = _printable(str(error)) or type(error).__name__
-            raise AppFunctionError(AppFunctionCode.APP_UNKNOWN_ERROR, text) from error
+        except BaseException as error:
+            # SystemExit and its like, too: they would end the app's event loop, and on a phone an
+            # exception of a function does not end the app either.
+            raise _failure(method, error) from error
+        if (problem := result_problem(value)) is not None:
+            raise AppFunctionError(
+                AppFunctionCode.APP_UNKNOWN_ERROR, f"{function_identifier}: {problem}"
+            )
+        return value
 
 
 class _Threads:
@@ -113,24 +142,58 @@ class _Threads:
             with contextlib.suppress(RuntimeError):  # the loop closed meanwhile
                 loop.call_soon_threadsafe(finish, result, failure)
 
-        threading.Thread(target=work, name="app-function", daemon=True).start()
+        try:
+            threading.Thread(target=work, name="app-function", daemon=True).start()
+        except RuntimeError:
+            self._free.release()
+            raise
         result, failure = await done
         if failure is not None:
             raise failure
         return result
 
 
+def _failure(method: _Method, error: BaseException) -> AppFunctionError:
+    identifier = method.definition.identifier
+    match error:
+        case AppFunctionError():
+            return error
+        case AppFunctionException():
+            return _reported(identifier, error)
+        case _:
+            logger.warning("%s raised", identifier, exc_info=error)
+            illegal_argument = isinstance(error, ValueError) and not method.is_jetpack
+            code = (
+                AppFunctionCode.INVALID_ARGUMENT
+                if illegal_argument
+                else AppFunctionCode.APP_UNKNOWN_ERROR
+            )
+            return AppFunctionError(code, _text(error, fallback=type(error).__name__))
+
+
 def _reported(identifier: str, error: AppFunctionException) -> AppFunctionError:
-    try:
-        to_object(error.extras or {})
-    except ValueError as problem:
-        return AppFunctionError(
-            AppFunctionCode.APP_UNKNOWN_ERROR,
-            f"{identifier}: the extras of its exception cannot be sent: {problem}",
+    problem = ""
+    code = error.error_code
+    if not isinstance(code, int) or not -(2**31) <= code < 2**31:
+        problem = f"{identifier}: the error code {code!r} is no 32-bit integer"
+    elif mapping_too_deep(error.extras):
+        problem = (
+            f"{identifier}: the extras of its exception cannot be sent: "
+            f"they nest deeper than {MAX_DEPTH} levels"
         )
-    return AppFunctionError(error.error_code, _printable(error.error_message), extras=error.extras)
+    else:
+        try:
+            to_object(error.extras or {})
+        except (ValueError, TypeError, AttributeError) as reason:
+            problem = f"{identifier}: the extras of its exception cannot be sent: {reason}"
+    if problem:
+        return AppFunctionError(AppFunctionCode.APP_UNKNOWN_ERROR, cut(problem, TEXT_BYTES))
+    return AppFunctionError(code, _text(error.error_message, fallback=""), extras=error.extras)
 
 
-def _printable(text: str) -> str:
-    """Protobuf strings hold no lone surrogates."""
-    return text.encode(errors="replace").decode()
+def _text(source: object, *, fallback: str) -> str:
+    """The text of an exception, whatever its `__str__` does, short enough to be sent."""
+    try:
+        return cut(str(source), TEXT_BYTES) or fallback
+    except Exception:
+        return fallback

@@ -21,11 +21,12 @@ import grpc.aio
 
 from aicore_protos import appfunctions_pb2 as pb
 from aicore_protos import appfunctions_pb2_grpc, errors_pb2, types_pb2
-from aicore_sim.device.errors import AppFunctionError, SimulatorFault
+from aicore_sim.device.errors import AppFunctionCode, AppFunctionError, SimulatorFault
 from aicore_sim.rpc.server import MAX_MESSAGE_BYTES, stop_event
 from aicore_sim.rpc.status import to_detail
 from appfunctions_host.annotations import AppFunctionService
 from appfunctions_host.apps import AppSpecError, load_apps
+from appfunctions_host.compat import ProviderEnvironment
 from appfunctions_host.data_types import DefinitionError
 from appfunctions_host.invoke import Invoker
 from appfunctions_host.process_exit import exit_after
@@ -95,6 +96,7 @@ class _Connection:
         self._stream = stream
         self._invoker = invoker
         self._running: dict[int, asyncio.Task[None]] = {}
+        self._cancelled: set[int] = set()
         self._writing = asyncio.Lock()  # A stream takes one write at a time.
 
     async def run(
@@ -124,6 +126,9 @@ class _Connection:
     ) -> None:
         match message.WhichOneof("message"):
             case "registered":
+                self._invoker.environment = ProviderEnvironment(
+                    sdk_int_full=message.registered.sdk_int_full, uid=message.registered.uid
+                )
                 if on_ready is not None:
                     on_ready(list(message.registered.function_identifiers))
             case "call":
@@ -134,12 +139,24 @@ class _Connection:
             case "cancel":
                 task_or_none = self._running.get(message.cancel.call_id)
                 if task_or_none is not None:
+                    self._cancelled.add(message.cancel.call_id)
                     task_or_none.cancel()
             case kind:
                 logger.warning("ignored a message of the host of the unknown kind %s", kind)
 
     async def _call(self, call: pb.HostMessage.Call) -> None:
-        outcome = await _outcome(self._invoker, call.function_identifier, call.parameters)
+        try:
+            outcome = await _outcome(self._invoker, call)
+        except asyncio.CancelledError:
+            if call.call_id not in self._cancelled:
+                raise  # The connection ends.
+            # The host waits to hear that the function has ended.
+            outcome = errors_pb2.AppFunctionError(
+                error_code=AppFunctionCode.CANCELLED,
+                error_message=f"{call.function_identifier} was cancelled",
+            )
+        finally:
+            self._cancelled.discard(call.call_id)
         result = pb.ProviderMessage.CallResult(call_id=call.call_id)
         if isinstance(outcome, types_pb2.Value):
             result.return_value.CopyFrom(outcome)
@@ -155,12 +172,19 @@ class _Connection:
 
 
 async def _outcome(
-    invoker: Invoker, identifier: str, parameters: types_pb2.ObjectValue
+    invoker: Invoker, call: pb.HostMessage.Call
 ) -> types_pb2.Value | errors_pb2.AppFunctionError:
     try:
-        return await invoker.invoke(identifier, parameters)
+        return await invoker.invoke(call.function_identifier, call.parameters, call.verification)
     except AppFunctionError as error:
         return to_detail(error).app_function
+    except Exception:
+        # Top of the task: a caller must not wait for an answer that never comes.
+        logger.exception("%s failed in the provider's library", call.function_identifier)
+        return errors_pb2.AppFunctionError(
+            error_code=AppFunctionCode.APP_UNKNOWN_ERROR,
+            error_message=f"{call.function_identifier} failed in the provider's library",
+        )
 
 
 async def _serve_until_stopped(

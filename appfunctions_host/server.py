@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import logging
@@ -24,7 +25,8 @@ from appfunctions_host.apps import load_apps
 from appfunctions_host.host import AppFunctionHost
 from appfunctions_host.local import LocalProvider
 from appfunctions_host.process_exit import exit_after
-from appfunctions_host.service import ManagerServicer, ProviderServicer
+from appfunctions_host.provider_service import ProviderServicer
+from appfunctions_host.service import ManagerServicer
 
 logger = logging.getLogger(__name__)
 
@@ -35,21 +37,23 @@ LOCK_SECONDS = 5.0
 """How long a new host waits for one that is still stopping."""
 
 
-class UnsupportedPlatform(ValueError):
-    """A platform generation whose access rules the host does not have."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class RunningHost:
     """A host that answers on `server.address`."""
 
     server: RunningServer
     providers: ProviderServicer
+    host: AppFunctionHost
+    follower: asyncio.Task[None]
 
     async def stop(self, grace: float = GRACE_SECONDS) -> None:
         """Tell the providers, refuse new calls, give running ones `grace` seconds."""
+        self.follower.cancel()
+        await asyncio.wait([self.follower])
         self.providers.close()
+        self.host.close()
         await self.server.stop(grace)
+        self.host.close()  # what the last calls left to write
 
 
 async def start_host(host: AppFunctionHost, packages: PackageStore, address: str) -> RunningHost:
@@ -64,7 +68,8 @@ async def start_host(host: AppFunctionHost, packages: PackageStore, address: str
     server = await start_server(
         address=address, resolve=packages.resolve, services=SERVICES, register=register
     )
-    return RunningHost(server=server, providers=providers)
+    follower = asyncio.create_task(host.follow_device(), name="follow-device")
+    return RunningHost(server=server, providers=providers, host=host, follower=follower)
 
 
 async def serve(
@@ -86,14 +91,12 @@ async def serve(
 
     Raises:
         DeviceInUse, AddressError, AppSpecError, DefinitionError, SimulatorFault,
-        UnsupportedPlatform, FileNotFoundError: The host cannot start; the text says why.
+        FileNotFoundError: The host cannot start; the text says why.
     """
+    if exit_with_parent_fd is not None:
+        # First of all: importing an app's module may take any time.
+        exit_on_eof(exit_with_parent_fd)
     profile = _profile(home)
-    if profile.platform != "android-17.2":
-        raise UnsupportedPlatform(
-            f"platform {profile.platform!r} is not supported by the AppFunction host yet; "
-            "start the device with --platform android-17.2"
-        )
     token = home.read_control_token()
     with (
         home.lock("appfunctions", wait=LOCK_SECONDS),
@@ -101,7 +104,7 @@ async def serve(
         contextlib.ExitStack() as cleanup,
     ):
         packages = PackageStore(connection, control_token=token)
-        host = AppFunctionHost(connection, packages, denied_code=profile.app_functions.denied_code)
+        host = AppFunctionHost(connection, packages, profile=profile)
         for package_name, services in load_apps(apps).items():
             provider = LocalProvider(package_name, services)
             cleanup.callback(provider.close)
@@ -114,8 +117,6 @@ async def serve(
                     package_name,
                 )
         stop = stop_event()
-        if exit_with_parent_fd is not None:
-            exit_on_eof(exit_with_parent_fd)
         running = await start_host(
             host, packages, address or f"unix:{home.socket_path('appfunctions')}"
         )

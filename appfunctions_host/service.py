@@ -1,31 +1,23 @@
-"""The gRPC services: parse the request, ask the host, build the answer."""
+"""The gRPC service for callers: parse the request, ask the host, build the answer."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import AsyncIterator
-from typing import NoReturn
 
 import grpc.aio
 
 from aicore_protos import appfunctions_pb2 as pb
 from aicore_protos import appfunctions_pb2_grpc
 from aicore_sim.device.errors import AppFunctionError, FaultKind, SimulatorFault
-from aicore_sim.device.packages import Identity
-from aicore_sim.rpc.identity import caller
-from appfunctions_host.access import may_claim
+from aicore_sim.device.packages import Identity, UnknownPackage
+from aicore_sim.rpc.identity import caller, require_shell
+from appfunctions_host.access import Decision, may_claim
+from appfunctions_host.audit import AuditEntry
 from appfunctions_host.catalog import FunctionName, SearchSpec
 from appfunctions_host.dispatch import Execution
 from appfunctions_host.host import AppFunctionHost
-from appfunctions_host.remote import RemoteProvider
-
-logger = logging.getLogger(__name__)
-
-REGISTER_SECONDS = 10.0
-"""How long a new provider may take to say what it provides."""
-TAKEOVER_SECONDS = 2.0
-"""How long a restarted provider waits for the end of its predecessor to arrive."""
+from appfunctions_host.observe import Change
+from appfunctions_host.provider_service import bearer_token
 
 
 class ManagerServicer(appfunctions_pb2_grpc.AppFunctionManagerServicer):
@@ -37,7 +29,9 @@ class ManagerServicer(appfunctions_pb2_grpc.AppFunctionManagerServicer):
     async def Search(
         self, request: pb.SearchRequest, context: grpc.aio.ServicerContext
     ) -> pb.SearchResponse:
-        identity = _verified(request.calling_package)
+        if request.library != pb.CALLER_LIBRARY_JETPACK:
+            self._host.require_search("searchAppFunctions")
+        identity = self._verified("search", request.calling_package)
         names = frozenset(_name(name) for name in request.function_names)
         functions, next_page = self._host.catalog.search(
             identity,
@@ -52,18 +46,30 @@ class ManagerServicer(appfunctions_pb2_grpc.AppFunctionManagerServicer):
             page_size=request.page_size,
             page_token=request.page_token,
         )
+        self._record("search", identity, self._host.rules.may_read(identity))
         return pb.SearchResponse(functions=functions, next_page_token=next_page)
 
     async def GetCallingPackage(
         self, request: pb.GetCallingPackageRequest, context: grpc.aio.ServicerContext
     ) -> pb.GetCallingPackageResponse:
-        return pb.GetCallingPackageResponse(package_name=caller().package_name)
+        identity = caller()
+        return pb.GetCallingPackageResponse(
+            package_name=identity.package_name,
+            uid=identity.uid,
+            permissions=sorted(self._host.rules.permissions(identity)),
+            sdk_int_full=self._host.sdk_int_full,
+        )
 
     async def GetStates(
         self, request: pb.GetStatesRequest, context: grpc.aio.ServicerContext
     ) -> pb.GetStatesResponse:
-        identity = _verified(request.calling_package)
-        found = self._host.catalog.states(identity, (_name(name) for name in request.names))
+        through_jetpack = request.library == pb.CALLER_LIBRARY_JETPACK
+        if not through_jetpack:
+            self._host.require_search("getAppFunctionStates")
+        identity = self._verified("get_states", request.calling_package)
+        names = [_name(name) for name in request.names]
+        found = self._host.catalog.states(identity, names, through_jetpack=through_jetpack)
+        self._record("get_states", identity, self._host.rules.may_read(identity))
         return pb.GetStatesResponse(
             states=[
                 pb.AppFunctionState(
@@ -87,6 +93,7 @@ class ManagerServicer(appfunctions_pb2_grpc.AppFunctionManagerServicer):
                 claimed_package=request.calling_package,
                 target_user=request.target_user,
                 activity_id=request.activity_id,
+                verification=request.verification,
             ),
         )
         return pb.ExecuteResponse(return_value=value)
@@ -94,146 +101,123 @@ class ManagerServicer(appfunctions_pb2_grpc.AppFunctionManagerServicer):
     async def IsEnabled(
         self, request: pb.IsEnabledRequest, context: grpc.aio.ServicerContext
     ) -> pb.IsEnabledResponse:
-        identity = _verified(request.calling_package)
-        enabled = self._host.catalog.is_enabled(identity, _name(request.name))
-        return pb.IsEnabledResponse(is_enabled=enabled)
+        identity = self._verified("is_enabled", request.calling_package)
+        name = _name(request.name)
+        self._record("is_enabled", identity, self._host.catalog.may_see(identity, name), name)
+        return pb.IsEnabledResponse(is_enabled=self._host.catalog.is_enabled(identity, name))
 
     async def SetEnabled(
         self, request: pb.SetEnabledRequest, context: grpc.aio.ServicerContext
     ) -> pb.SetEnabledResponse:
-        identity = _verified(request.calling_package)
-        self._host.catalog.set_enabled(identity, _name(request.name), int(request.state))
+        identity = self._verified("set_enabled", request.calling_package)
+        name, state = _name(request.name), int(request.state)
+        decision = self._host.catalog.may_set_enabled(identity, name, state)
+        self._record("set_enabled", identity, decision, name)
+        self._host.catalog.set_enabled(identity, name, state)
         return pb.SetEnabledResponse()
 
     async def Observe(
         self, request: pb.ObserveRequest, context: grpc.aio.ServicerContext
     ) -> AsyncIterator[pb.ObserveResponse]:
-        _unimplemented("Observe")
-        yield pb.ObserveResponse()
+        self._host.require_observe()
+        identity = self._verified("observe", request.calling_package)
+        token = bearer_token(context)
+        self._record("observe", identity, self._host.rules.may_read(identity))
+        observation = self._host.observers.open(lambda: self._host.packages.resolve(token))
+        try:
+            yield pb.ObserveResponse()
+            async for change in observation.changes():
+                for response in _changed(change):
+                    yield response
+        finally:
+            self._host.observers.close(observation)
 
     async def Explain(
         self, request: pb.ExplainRequest, context: grpc.aio.ServicerContext
     ) -> pb.ExplainResponse:
-        _unimplemented("Explain")
-
-
-class ProviderServicer(appfunctions_pb2_grpc.AppFunctionProviderServicer):
-    """Keeps the connections of provider processes."""
-
-    def __init__(self, host: AppFunctionHost) -> None:
-        self._host = host
-        self._providers: set[RemoteProvider] = set()
-        self._readers: set[asyncio.Task[None]] = set()
-
-    async def Connect(
-        self, request_iterator: AsyncIterator[pb.ProviderMessage], context: grpc.aio.ServicerContext
-    ) -> AsyncIterator[pb.HostMessage]:
-        register = await _first(request_iterator)
-        provider = await self._accept(caller(), register)
-        # The callback also runs when the call ends while an item is being sent, where gRPC does
-        # not close this generator at once.
-        context.add_done_callback(lambda _: self._leave(provider))
-        reader = asyncio.create_task(self._read(request_iterator, provider))
-        self._readers.add(reader)
-        reader.add_done_callback(self._readers.discard)
+        require_shell("Explain")
         try:
-            names = [item.name.function_identifier for item in register.functions]
-            yield pb.HostMessage(registered=pb.HostMessage.Registered(function_identifiers=names))
-            async for message in provider.messages():
-                yield message
-        finally:
-            reader.cancel()
-            self._leave(provider)
-
-    def close(self) -> None:
-        """End all connections, so that the providers see that the host goes."""
-        for provider in tuple(self._providers):
-            self._leave(provider)
-
-    async def _accept(
-        self, identity: Identity, register: pb.ProviderMessage.Register
-    ) -> RemoteProvider:
-        package = register.package_name or identity.package_name
-        if package != identity.package_name:
-            raise SimulatorFault(
-                FaultKind.FORBIDDEN,
-                f"the token of {identity.package_name!r} may not provide functions of {package!r}; "
-                f"start the provider with `aicore-sim exec --as {package} -- CMD`",
+            found = self._host.explainer.explain(
+                request.package_name, _name(request.function), frozenset(request.id_filter)
             )
-        names = [item.name.function_identifier for item in register.functions]
-        if not names:
-            raise SimulatorFault(
-                FaultKind.INVALID_REQUEST, f"the provider of {package} registers no function"
-            )
-        registry = self._host.registry
-        await registry.wait_free(package, names, TAKEOVER_SECONDS)
-        provider = RemoteProvider(package)
-        registry.register(package, register.functions, provider)
-        self._providers.add(provider)
-        logger.info("%s provides %s functions", package, len(names))
-        return provider
-
-    def _leave(self, provider: RemoteProvider) -> None:
-        provider.close()
-        if provider not in self._providers:
-            return
-        self._providers.discard(provider)
-        dropped = self._host.registry.unregister(provider)
-        logger.info("%s went away with %s functions", provider.package_name, len(dropped))
-
-    async def _read(
-        self, messages: AsyncIterator[pb.ProviderMessage], provider: RemoteProvider
-    ) -> None:
-        failure = None
-        try:
-            async for message in messages:
-                match message.WhichOneof("message"):
-                    case "result":
-                        provider.deliver(message.result)
-                    case "unregister":
-                        names = message.unregister.function_identifiers
-                        self._host.registry.unregister(provider, names)
-                    case kind:
-                        failure = SimulatorFault(
-                            FaultKind.INVALID_REQUEST,
-                            f"a registered provider sent {kind}; it may send results and "
-                            "unregister functions",
-                        )
-                        return
-        except Exception:
-            # gRPC raises various types when the other side dies; all mean the same here.
-            logger.debug("the connection of %s broke", provider.package_name, exc_info=True)
-        finally:
-            provider.close(failure)
-            self._leave(provider)
-
-
-async def _first(messages: AsyncIterator[pb.ProviderMessage]) -> pb.ProviderMessage.Register:
-    try:
-        async with asyncio.timeout(REGISTER_SECONDS):
-            message = await anext(aiter(messages), None)
-    except TimeoutError:
-        message = None
-    if message is None or message.WhichOneof("message") != "register":
-        raise SimulatorFault(
-            FaultKind.INVALID_REQUEST, "the first message of a provider must be `register`"
+        except UnknownPackage as error:
+            raise SimulatorFault(FaultKind.NOT_FOUND, str(error)) from None
+        return pb.ExplainResponse(
+            discoverable=found.discovery.allowed,
+            discovery_reason=found.discovery.rule.value,
+            discovery_rule=found.discovery.rule.name,
+            execute_error_code=found.execution.error_code,
+            execute_reason=found.execution.rule.value,
+            execute_rule=found.execution.rule.name,
+            filtered_out=found.filtered_out,
         )
-    return message.register
 
+    async def WatchDecisions(
+        self, request: pb.WatchDecisionsRequest, context: grpc.aio.ServicerContext
+    ) -> AsyncIterator[pb.AppFunctionDecision]:
+        require_shell("WatchDecisions")
+        if request.only_recorded:
+            for entry in self._host.journal.read(request.after_id):
+                yield _decision(entry)
+            return
+        async for entry in self._host.journal.follow(request.after_id):
+            yield _decision(entry)
 
-def _verified(claimed_package: str) -> Identity:
-    identity = caller()
-    decision = may_claim(identity, claimed_package)
-    if not decision.allowed:
-        raise AppFunctionError(decision.error_code, decision.message)
-    return identity
+    def _verified(self, operation: str, claimed_package: str) -> Identity:
+        identity = caller()
+        decision = may_claim(identity, claimed_package)
+        if not decision.allowed:
+            self._record(operation, identity, decision)
+            raise AppFunctionError(decision.error_code, decision.message)
+        return identity
+
+    def _record(
+        self,
+        operation: str,
+        identity: Identity,
+        decision: Decision,
+        name: FunctionName = ("", ""),
+    ) -> None:
+        self._host.journal.record(
+            operation,
+            caller=identity.package_name,
+            decision=decision,
+            package_name=name[0],
+            function_identifier=name[1],
+        )
 
 
 def _name(name: pb.AppFunctionName) -> FunctionName:
     return name.package_name, name.function_identifier
 
 
-def _unimplemented(call: str) -> NoReturn:
-    raise SimulatorFault(
-        FaultKind.UNIMPLEMENTED, f"AppFunctionManager.{call} is not implemented yet"
+def _changed(change: Change) -> list[pb.ObserveResponse]:
+    made = []
+    if change.packages:
+        metadata = pb.ObserveResponse.MetadataChanged(package_names=sorted(change.packages))
+        made.append(pb.ObserveResponse(metadata_changed=metadata))
+    if change.functions:
+        names = [
+            pb.AppFunctionName(package_name=package, function_identifier=identifier)
+            for package, identifier in sorted(change.functions)
+        ]
+        states = pb.ObserveResponse.StatesChanged(names=names)
+        made.append(pb.ObserveResponse(states_changed=states))
+    return made
+
+
+def _decision(entry: AuditEntry) -> pb.AppFunctionDecision:
+    made = pb.AppFunctionDecision(
+        id=entry.id,
+        time=entry.time,
+        operation=entry.operation,
+        calling_package=entry.calling_package,
+        rule=entry.rule,
+        reason=entry.reason,
+        allowed=entry.allowed,
+        error_code=entry.error_code,
     )
+    if entry.target_package or entry.function_identifier:
+        made.function.package_name = entry.target_package
+        made.function.function_identifier = entry.function_identifier
+    return made

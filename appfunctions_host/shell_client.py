@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,8 @@ from aicore_sim.rpc.server import MAX_MESSAGE_BYTES
 from appfunctions_host.wire_errors import error_detail, error_text
 
 CALL_SECONDS = 10.0
+# The shell command reads AppSearch itself, as Jetpack does, so it lists on every platform.
+_READER = pb.CALLER_LIBRARY_JETPACK
 _ADDRESSES = {"appfunctions": "APPFUNCTIONS_ADDRESS", "aicore": "AICORE_SIM_ADDRESS"}
 
 
@@ -58,7 +60,9 @@ class HostClient:
         page_token = ""
         while True:
             request = pb.SearchRequest(
-                package_names=[package_name] if package_name else [], page_token=page_token
+                package_names=[package_name] if package_name else [],
+                page_token=page_token,
+                library=_READER,
             )
             page = self._call(self._stub.Search, request)
             yield from page.functions
@@ -85,7 +89,9 @@ class HostClient:
         return found[0] if found else name
 
     def states(self, names: list[pb.AppFunctionName]) -> Mapping[tuple[str, str], bool]:
-        response = self._call(self._stub.GetStates, pb.GetStatesRequest(names=names))
+        response = self._call(
+            self._stub.GetStates, pb.GetStatesRequest(names=names, library=_READER)
+        )
         return {
             (state.name.package_name, state.name.function_identifier): state.is_enabled
             for state in response.states
@@ -109,6 +115,27 @@ class HostClient:
 
     def set_enabled(self, name: pb.AppFunctionName, state: pb.EnabledState) -> None:
         self._call(self._stub.SetEnabled, pb.SetEnabledRequest(name=name, state=state))
+
+    def explain(
+        self, calling_package: str, name: pb.AppFunctionName, id_filter: Sequence[str]
+    ) -> pb.ExplainResponse:
+        """Why `calling_package` sees and may run a function, or not."""
+        request = pb.ExplainRequest(
+            package_name=calling_package, function=name, id_filter=id_filter
+        )
+        response: pb.ExplainResponse = self._call(self._stub.Explain, request)
+        return response
+
+    def watch(self, *, after_id: int, follow: bool) -> Iterator[pb.AppFunctionDecision]:
+        """Decisions after `after_id`; without `follow` only those that are recorded.
+
+        Ends when the host stops.
+        """
+        request = pb.WatchDecisionsRequest(after_id=after_id, only_recorded=not follow)
+        try:
+            yield from self._stub.WatchDecisions(request, metadata=self._metadata)
+        except grpc.RpcError as error:
+            raise _explained(error) from None
 
     def _call(
         self, method: Callable[..., Any], request: object, timeout: float = CALL_SECONDS

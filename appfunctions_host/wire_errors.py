@@ -7,6 +7,8 @@ from google.rpc import status_pb2
 
 from aicore_protos import errors_pb2
 
+NEAR_MATCHES_EXTRA = "near_matches"
+"""Ours: an extra of 1003 with identifiers like the missing one; the text stays Android's."""
 _DETAILS = "grpc-status-details-bin"
 
 
@@ -29,7 +31,7 @@ def error_text(error: grpc.aio.AioRpcError) -> str:
         case "app_function":
             assert detail is not None
             found = detail.app_function
-            return f"[{found.error_code}] {found.error_message}"
+            return f"[{found.error_code}] {found.error_message}{_hint(found)}"
         case "simulator":
             assert detail is not None
             return detail.simulator.message
@@ -38,3 +40,12 @@ def error_text(error: grpc.aio.AioRpcError) -> str:
             return f"[{detail.gen_ai.error_code}] {detail.gen_ai.message}"
         case _:
             return f"{error.code().name}: {error.details()}"
+
+
+def _hint(error: errors_pb2.AppFunctionError) -> str:
+    """The near matches of a missing function."""
+    for field in error.extras.fields:
+        if field.name == NEAR_MATCHES_EXTRA:
+            names = ", ".join(item.string_value for item in field.value.list_value.values)
+            return f" Did you mean {names}?"
+    return ""

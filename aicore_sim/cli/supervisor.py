@@ -12,7 +12,7 @@ from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import grpc
 
@@ -37,6 +37,9 @@ class DeviceOptions:
     platform: PlatformName
     model: str
     seed: int
+    clock: Literal["real", "virtual"] = "real"
+    pace: Literal["host", "phone"] = "host"
+    quota: str | None = None
     apps: tuple[str, ...] = ()
     aicore_address: str | None = None
     appfunctions_address: str | None = None
@@ -71,7 +74,8 @@ class Supervisor:
                 "aicore",
                 ["-m", "aicore_sim", "serve", "--device", options.device]
                 + ["--platform", options.platform, "--model", options.model]
-                + ["--seed", str(options.seed)]
+                + ["--seed", str(options.seed), "--clock", options.clock, "--pace", options.pace]
+                + (["--quota", options.quota] if options.quota is not None else [])
                 + _address(options.aicore_address),
             )
             with connect(aicore.address, token) as control:

@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -22,7 +22,24 @@ from aicore_sim.cli.control import CommandError
 from aicore_sim.cli.supervisor import DeviceOptions, Supervisor
 from aicore_sim.device.home import DeviceHome
 from aicore_sim.device.process import is_alive
+from aicore_sim.device.profile import ProfileError, load_profile
 from aicore_sim.rpc.server import stop_event
+
+ClockName = Annotated[
+    Literal["real", "virtual"],
+    typer.Option(help="Device time: the host's, or one that stands still until it is advanced."),
+]
+PaceName = Annotated[
+    Literal["host", "phone"],
+    typer.Option(help="Speed of answers: as fast as they come, or as on the profile's phone."),
+]
+Quota = Annotated[
+    str | None,
+    typer.Option(
+        help="A quota model of the device profile, or off (default: the profile's own).",
+        show_default=False,
+    ),
+]
 
 DAEMON_DIED = 3
 DETACH_TIMEOUT = 90.0
@@ -34,6 +51,9 @@ def up(
     model: shared.Model = shared.DEFAULT_MODEL,
     apps: shared.Apps = None,
     seed: shared.Seed = 0,
+    clock: ClockName = "real",
+    pace: PaceName = "host",
+    quota: Quota = None,
     device_dir: shared.DeviceDir = None,
     aicore_address: Annotated[
         str | None,
@@ -71,6 +91,9 @@ def up(
         platform=shared.check_platform(platform),
         model=shared.check_model(model),
         seed=seed,
+        clock=clock,
+        pace=pace,
+        quota=_check_quota(quota, device),
         apps=shared.check_apps(apps),
         aicore_address=aicore_address,
         appfunctions_address=appfunctions_address,
@@ -88,6 +111,9 @@ def serve(
     platform: shared.Platform = shared.PLATFORM_DEFAULT,
     model: shared.Model = shared.DEFAULT_MODEL,
     seed: shared.Seed = 0,
+    clock: ClockName = "real",
+    pace: PaceName = "host",
+    quota: Quota = None,
     device_dir: shared.DeviceDir = None,
     address: Annotated[
         str | None,
@@ -112,6 +138,9 @@ def serve(
                     platform=shared.check_platform(platform),
                     model=shared.check_model(model),
                     seed=seed,
+                    clock=clock,
+                    pace=pace,
+                    quota=quota,
                     address=address,
                     ready_file=ready_file,
                     exit_with_parent_fd=exit_with_parent_fd,
@@ -119,6 +148,18 @@ def serve(
             )
         )
     )
+
+
+def _check_quota(quota: str | None, device: str) -> str | None:
+    """Raises CommandError for a quota model that the device profile lacks, and ProfileError."""
+    if quota is not None:
+        try:
+            load_profile(device).quota.require(quota)
+        except ProfileError:
+            raise
+        except ValueError as error:
+            raise CommandError(f"--quota: {error}", exit_code=2) from None
+    return quota
 
 
 @asynccontextmanager

@@ -105,6 +105,10 @@ class FaultPlan:
         """Every rule, spent and ended ones included."""
         return tuple(ListedFault(rule=rule, hits=seen.hits) for rule, seen in self._rules.values())
 
+    def remove(self, fault_id: str) -> None:
+        """Drop one rule. Raises KeyError."""
+        del self._rules[fault_id]
+
     def clear(self) -> None:
         self._rules.clear()
 

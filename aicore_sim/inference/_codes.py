@@ -14,5 +14,7 @@ class InferenceErrorCode(IntEnum):
     NOT_AVAILABLE = 8
     REQUEST_TOO_LARGE = 12
     CONNECTION_LOST = 29
-    """Ours: the process that ran the model died. Android publishes no number for it."""
+    """Ours: the process that ran the model died or hung. Android publishes no number for it."""
+    REQUEST_TOO_SMALL = -100
+    """Ours too for text that the model cannot be given, such as a lone surrogate."""
     STRUCTURED_OUTPUT_REQUEST_ERROR = -104

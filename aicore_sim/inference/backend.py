@@ -106,6 +106,8 @@ class Usage(_Message):
     input_tokens: int
     output_tokens: int
     cached_input_tokens: int = 0
+    device_seconds: float | None = None
+    """What the answer costs on the phone, where a script says so; it does not travel to apps."""
 
 
 class TextDelta(_Message):

@@ -64,11 +64,11 @@ class Dialect(Protocol):
 class HermesDialect:
     """ChatML models: Hermes, Qwen, SmolLM2.
 
-    The wording was chosen by trial with a model of 135 million parameters, greedy. Such a model
-    copies an identifier from the question into JSON only after it has seen that done, and only
-    when the words also stand in quotation marks; so a turn that has to be a call is preceded by
-    worked examples and lists the words of the question. Larger models do not need it, and it does
-    them no harm.
+    `guided` is for the smallest models. Its wording was chosen by trial with a model of 135 million
+    parameters, greedy. Such a model copies an identifier from the question into JSON only after it
+    has seen that done, and only when the words also stand in quotation marks; so a turn that has
+    to be a call is preceded by worked examples and lists the words of the question, and function
+    responses are followed by the question once more. Other models get the conversation as it is.
     """
 
     name = "hermes"
@@ -76,15 +76,16 @@ class HermesDialect:
     call_separator = "\n"
     marks: tuple[str, ...] = (call_open, "</tool_call>", "<tool_response>", "</tool_response>")
 
+    def __init__(self, *, guided: bool = False) -> None:
+        self._guided = guided
+
     def messages(self, request: GenerateRequest) -> list[ChatMessage]:
         messages: list[ChatMessage] = []
-        system = _system_text(request, self.call_open)
+        system = _system_text(request, "" if self._told(request) else self.call_open)
         if system:
             messages.append({"role": "system", "content": system})
-        asks_for_call = _is_question(request.contents[-1]) and request.tool_choice.mode in (
-            "required",
-            "named",
-        )
+        demanded = request.tool_choice.mode in ("required", "named")
+        asks_for_call = self._guided and demanded and _is_question(request.contents[-1])
         if asks_for_call:
             for question, name, args in _EXAMPLES:
                 call = FunctionCallPart(name=name, args=args)
@@ -97,7 +98,7 @@ class HermesDialect:
                 sent = _argument_names(content)
             elif _is_question(content):
                 question = text
-            elif question:
+            elif question and self._guided:
                 # Far from the question, a small model only repeats the data.
                 asked = " ".join((question, *_news_asked(content, sent)))
                 text = f"{text}\nAnswer in a full sentence: {asked}"
@@ -112,6 +113,12 @@ class HermesDialect:
 
     def parser(self, *, only_calls: bool) -> OutputParser:
         return CallParser(self.call_open, "</tool_call>", only_calls=only_calls)
+
+    def _told(self, request: GenerateRequest) -> bool:
+        """Whether the notation of calls is known, from examples or history, or of no use."""
+        shown = any(part.kind != "text" for content in request.contents for part in content.parts)
+        mode = request.tool_choice.mode
+        return shown or mode == "none" or (self._guided and mode != "auto")
 
     def _part_text(self, part: TextPart | FunctionCallPart | FunctionResponsePart) -> str:
         if isinstance(part, TextPart):
@@ -172,8 +179,7 @@ def _system_text(request: GenerateRequest, call_open: str) -> str:
     sections = [request.system_instruction.strip()]
     if request.tools:
         lines = ["Functions:", *(_signature(tool) for tool in request.tools)]
-        shown = any(part.kind != "text" for content in request.contents for part in content.parts)
-        if request.tool_choice.mode == "auto" and not shown:
+        if call_open:
             lines.append(
                 f"To call a function, answer with {call_open} and JSON with its "
                 '"name" and "arguments".'

@@ -25,8 +25,13 @@ from aicore_sim.inference.backend import (
 )
 from aicore_sim.inference.dialect import Dialect, HermesDialect, OutputParser
 from aicore_sim.inference.grammar import Grammar, build_grammar
-from aicore_sim.inference.model_folder import CONFIG, ModelFolderError, read_config
-from aicore_sim.inference.tokens import PromptEncoder
+from aicore_sim.inference.model_folder import (
+    CONFIG,
+    ModelFolderError,
+    read_config,
+    read_prompting,
+)
+from aicore_sim.inference.tokens import PromptEncoder, UnencodableTextError
 
 _PREFILL_CHUNK = 128
 """Tokens that go into the model between two looks at `cancelled`."""
@@ -70,7 +75,7 @@ class Engine:
         name: str | None = None,
     ) -> None:
         content = read_config(folder)
-        self._dialect = HermesDialect()
+        self._dialect = HermesDialect(guided=read_prompting(folder) == "guided")
         try:
             self._config = og.Config(str(folder))
             # Left unset, the library may take one thread; more threads than cores are worse.
@@ -236,6 +241,8 @@ class _Answer:
 def _encode(encoder: PromptEncoder, dialect: Dialect, request: GenerateRequest) -> list[int]:
     try:
         return encoder.encode_chat(dialect.messages(request))
+    except UnencodableTextError as error:
+        raise BackendError(InferenceErrorCode.REQUEST_TOO_SMALL, str(error)) from error
     except RuntimeError as error:
         raise BackendError(
             InferenceErrorCode.UNKNOWN, f"The model's chat template refused the request: {error}"

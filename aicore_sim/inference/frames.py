@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Annotated, BinaryIO, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError, from_json
 
 from aicore_sim.inference.backend import Chunk, GenerateRequest, ModelInfo
 
@@ -15,10 +16,16 @@ HEADER = 4
 MAX_FRAME = 16 * 1024 * 1024
 WINDOW = 64
 """Chunks of one stream that may be under way; the worker waits when nobody takes them."""
+_NESTING = 100
+"""Up to here every level of JSON is read back; the reader's own limit is about 190."""
 
 
 class FrameError(Exception):
     """The other side sent bytes that are no frame."""
+
+
+class NotSendableError(FrameError):
+    """A frame that cannot be made of its content, such as text with a lone surrogate."""
 
 
 class _Frame(BaseModel):
@@ -62,6 +69,12 @@ class Taken(_Frame):
     count: int
 
 
+class Ping(_Frame):
+    """Asks for a `Pong`, to see whether commands are still obeyed."""
+
+    op: Literal["ping"] = "ping"
+
+
 class Shutdown(_Frame):
     op: Literal["shutdown"] = "shutdown"
 
@@ -74,6 +87,23 @@ class Loaded(_Frame):
 class LoadFailed(_Frame):
     event: Literal["load_failed"] = "load_failed"
     reason: str
+
+
+class Pong(_Frame):
+    event: Literal["pong"] = "pong"
+    working: bool
+    """Whether the engine computes; False while it waits for a request or a slow consumer."""
+    steps: int
+    """Steps of the engine so far."""
+
+
+class Progress(_Frame):
+    """The generation `id` is about to do a step of its prefill, or has left the prefill."""
+
+    event: Literal["progress"] = "progress"
+    id: int
+    prefill: bool
+    """In a prefill step the library holds the interpreter's lock: no command is obeyed."""
 
 
 class Produced(_Frame):
@@ -107,20 +137,37 @@ class Ended(_Frame):
     """Tokens decoded after the command to cancel had been read."""
 
 
-Command = Annotated[Load | Generate | Count | Cancel | Taken | Shutdown, Field(discriminator="op")]
+Command = Annotated[
+    Load | Generate | Count | Cancel | Taken | Ping | Shutdown, Field(discriminator="op")
+]
 Event = Annotated[
-    Loaded | LoadFailed | Produced | Counted | Failed | Ended, Field(discriminator="event")
+    Loaded | LoadFailed | Pong | Progress | Produced | Counted | Failed | Ended,
+    Field(discriminator="event"),
 ]
 _COMMANDS: TypeAdapter[Command] = TypeAdapter(Command)
 _EVENTS: TypeAdapter[Event] = TypeAdapter(Event)
 
 
 def encode(frame: BaseModel) -> bytes:
-    """Raises FrameError when the frame is over MAX_FRAME."""
-    body = frame.model_dump_json().encode()
+    """Raises FrameError when the frame is over MAX_FRAME, NotSendableError when it is no JSON."""
+    try:
+        body = frame.model_dump_json().encode()
+    except (PydanticSerializationError, UnicodeEncodeError, RecursionError) as error:
+        raise NotSendableError(_why_not_sendable(error)) from None
+    if body.count(b"}") + body.count(b"]") > _NESTING:
+        try:
+            from_json(body)  # written deeper than it can be read, it would end the worker
+        except ValueError as error:
+            raise NotSendableError(_why_not_sendable(error)) from None
     if len(body) > MAX_FRAME:
         raise FrameError(f"A frame of {len(body)} bytes is over {MAX_FRAME}.")
     return len(body).to_bytes(HEADER, "big") + body
+
+
+def _why_not_sendable(error: Exception) -> str:
+    if "surrogate" in str(error):
+        return "Text with a lone surrogate (U+D800 to U+DFFF) cannot be given to the model."
+    return f"A request of this form cannot be given to the model: {type(error).__name__}."
 
 
 def body_length(header: bytes) -> int:

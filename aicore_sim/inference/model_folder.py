@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 CONFIG = "genai_config.json"
 CHAT_TEMPLATE = "chat_template.jinja"
+SETTINGS = "aicore_sim.json"
+"""Ours, and optional: `{"prompting": "plain"}` or `{"prompting": "guided"}`."""
+MANIFEST = "manifest.json"
 
 _SECTIONS = {"model", "search", "engine", "speculative"}
 _REQUIRED: tuple[tuple[str, type | tuple[type, ...]], ...] = (
@@ -24,6 +27,11 @@ _REQUIRED: tuple[tuple[str, type | tuple[type, ...]], ...] = (
     ("model.decoder.num_key_value_heads", int),
     ("model.decoder.head_size", int),
 )
+
+_GUIDED_MODELS = frozenset({"smollm2-135m-instruct"})
+"""By the `name` in the manifest that `models pull` writes, where SETTINGS says nothing."""
+
+Prompting = Literal["plain", "guided"]
 
 
 class ModelFolderError(Exception):
@@ -62,6 +70,37 @@ def read_config(folder: Path) -> dict[str, Any]:
         )
     _check_tokenizer(folder)
     return config
+
+
+def read_prompting(folder: Path) -> Prompting:
+    """How the model of `folder` is asked: `guided` with worked examples, for the smallest ones.
+
+    Raises ModelFolderError for settings that cannot be read or have an unknown key or value.
+    """
+    if (folder / SETTINGS).exists():
+        settings = _read_json(folder / SETTINGS)
+        for key in settings:
+            if key != "prompting":
+                raise ModelFolderError(
+                    f"{folder / SETTINGS} has the unknown key {key!r}; known is 'prompting'."
+                )
+        match settings.get("prompting", "plain"):
+            case "plain":
+                return "plain"
+            case "guided":
+                return "guided"
+            case value:
+                raise ModelFolderError(
+                    f"{folder / SETTINGS}: the key 'prompting' has the value {value!r}; "
+                    "known are 'plain' and 'guided'."
+                )
+    if not (folder / MANIFEST).is_file():
+        return "plain"
+    try:
+        name = _read_json(folder / MANIFEST).get("name")
+    except ModelFolderError:  # a file of that name need not be ours
+        return "plain"
+    return "guided" if isinstance(name, str) and name in _GUIDED_MODELS else "plain"
 
 
 def _check_tokenizer(folder: Path) -> None:

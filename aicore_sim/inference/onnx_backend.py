@@ -10,29 +10,37 @@ import asyncio
 import itertools
 import logging
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from pathlib import Path
 
 from aicore_sim.inference import frames
 from aicore_sim.inference._codes import InferenceErrorCode
 from aicore_sim.inference.backend import BackendError, Chunk, Finish, GenerateRequest, ModelInfo
 from aicore_sim.inference.cores import usable_cores
+from aicore_sim.inference.watchdog import WorkerLimits
 from aicore_sim.inference.worker_process import LoadError, WorkerProcess
 
 _CANCEL_SECONDS = 2.0
 _TAKEN_EVERY = frames.WINDOW // 4
-_LOAD_SECONDS = 300.0
 _MAX_DEATHS = 5
 _BACKOFF_SECONDS = (0.0, 0.5, 1.0, 2.0)
+_REAP_SECONDS = 1.0
 
 logger = logging.getLogger(__name__)
+
+
+class _LostInLine(BackendError):
+    """The worker was killed for another call's sake before it began this one."""
 
 
 class OnnxBackend:
     """A :class:`~aicore_sim.inference.backend.Backend` for one model folder.
 
     `token_limit` lowers the model's own limit of input and output tokens together; `threads` is
-    the number of cores to use (default: those this process may use).
+    the number of cores to use (default: those this process may use). A worker that hangs longer
+    than `limits` allow is killed: the call it hangs in fails with CONNECTION_LOST, calls that it
+    had not begun are given to a new one.
     """
 
     def __init__(
@@ -42,6 +50,7 @@ class OnnxBackend:
         token_limit: int | None = None,
         threads: int | None = None,
         name: str | None = None,
+        limits: WorkerLimits | None = None,
     ) -> None:
         self._load = frames.Load(
             model_dir=os.fspath(model_dir),
@@ -49,7 +58,9 @@ class OnnxBackend:
             token_limit=token_limit,
             name=name,
         )
+        self._limits = limits or WorkerLimits()
         self._worker: WorkerProcess | None = None
+        self._excused: WorkerProcess | None = None
         self._starting = asyncio.Lock()
         self._info: ModelInfo | None = None
         self._unavailable: str | None = "The model is not loaded yet."
@@ -91,19 +102,36 @@ class OnnxBackend:
 
     async def count_tokens(self, request: GenerateRequest) -> int:
         """Works while a generation runs. Raises BackendError."""
+        try:
+            return await self._count(request)
+        except _LostInLine:
+            return await self._count(request)
+
+    async def generate(self, request: GenerateRequest) -> AsyncGenerator[Chunk, None]:
+        """Streams one answer; a second one waits in the worker until the first has ended."""
+        for may_repeat in (True, False):
+            try:
+                async with aclosing(self._answer(request)) as chunks:
+                    async for chunk in chunks:
+                        yield chunk
+                return
+            except _LostInLine:
+                if not may_repeat:
+                    raise
+
+    async def _count(self, request: GenerateRequest) -> int:
         worker, call_id = await self._ready_worker(), next(self._ids)
         channel = worker.open_channel(call_id)
         try:
             worker.send(frames.Count(id=call_id, request=request))
             event = await channel.get()
+            if isinstance(event, frames.Counted):
+                return event.tokens
+            raise self._error(worker, call_id, event)
         finally:
             worker.close_channel(call_id)
-        if isinstance(event, frames.Counted):
-            return event.tokens
-        raise self._error(worker, event)
 
-    async def generate(self, request: GenerateRequest) -> AsyncIterator[Chunk]:
-        """Streams one answer; a second one waits in the worker until the first has ended."""
+    async def _answer(self, request: GenerateRequest) -> AsyncGenerator[Chunk, None]:
         worker, call_id = await self._ready_worker(), next(self._ids)
         channel = worker.open_channel(call_id)
         running = False
@@ -114,7 +142,7 @@ class OnnxBackend:
                 event = await channel.get()
                 if not isinstance(event, frames.Produced):
                     running = False
-                    raise self._error(worker, event)
+                    raise self._error(worker, call_id, event)
                 running = not isinstance(event.chunk, Finish)
                 if not running:
                     self._deaths = 0
@@ -137,7 +165,10 @@ class OnnxBackend:
         call_id: int,
         channel: asyncio.Queue[frames.Event | None],
     ) -> None:
-        """Returns when the worker has stopped decoding; kills one that does not."""
+        """Returns when the worker has stopped decoding; kills one that does not.
+
+        One that is in the middle of a prefill step cannot stop sooner: it is left to end the step.
+        """
         worker.send(frames.Cancel(id=call_id))
         try:
             async with asyncio.timeout(_CANCEL_SECONDS):
@@ -146,10 +177,13 @@ class OnnxBackend:
                     if not isinstance(event, frames.Produced) or isinstance(event.chunk, Finish):
                         break
         except TimeoutError:
-            logger.warning("the inference worker did not stop a cancelled answer; it is killed")
-            worker.kill()
+            if not worker.in_prefill:
+                # Not a death to count: an app that often breaks off must not use up the model.
+                self._excused = worker
+                worker.kill("did not stop a cancelled answer")
             return
         if isinstance(event, frames.Ended):
+            self._deaths = 0
             logger.debug(
                 "answer cancelled after %d tokens, %d of them after the request to stop",
                 event.output_tokens,
@@ -171,36 +205,38 @@ class OnnxBackend:
         return self._worker is not None and self._worker.alive
 
     async def _restart(self) -> None:
-        self._deaths += 1
+        if self._worker is None or self._worker is not self._excused:
+            self._deaths += 1
+        self._excused = None
         if self._deaths > _MAX_DEATHS:
             self._unavailable = (
                 f"The inference worker died {_MAX_DEATHS} times without finishing an answer."
             )
             return
-        await asyncio.sleep(_BACKOFF_SECONDS[min(self._deaths, len(_BACKOFF_SECONDS)) - 1])
+        if self._deaths:
+            await asyncio.sleep(_BACKOFF_SECONDS[min(self._deaths, len(_BACKOFF_SECONDS)) - 1])
         if not self._stopped:
             await self._start_worker()
 
     async def _start_worker(self) -> None:
+        if self._worker is not None:
+            await self._worker.ended(_REAP_SECONDS)  # two models at once may not fit into memory
         self._worker = None
         try:
-            worker = await WorkerProcess.start()
+            worker = await WorkerProcess.start(self._limits)
         except OSError as error:
             self._give_up(f"The inference worker did not start: {error}")
             return
         self._worker = worker
         try:
-            async with asyncio.timeout(_LOAD_SECONDS):
-                self._info = await worker.load(self._load)
+            self._info = await worker.load(self._load)
             self._unavailable = None
         except LoadError as error:
             self._give_up(str(error))
         except BackendError as error:
             self._give_up(f"{error.message} It was loading {self._load.model_dir!r}.")
-        except TimeoutError:
-            self._give_up(f"{self._load.model_dir!r} did not load in {_LOAD_SECONDS} seconds.")
         except asyncio.CancelledError:
-            worker.kill()
+            worker.kill("was abandoned while it loaded the model")
             raise
         if self._unavailable is not None:
             await worker.stop()
@@ -210,9 +246,14 @@ class OnnxBackend:
         if not self._stopped:
             logger.error("the model cannot be used: %s", reason)
 
-    def _error(self, worker: WorkerProcess, event: frames.Event | None) -> BackendError:
+    def _error(
+        self, worker: WorkerProcess, call_id: int, event: frames.Event | None
+    ) -> BackendError:
         if isinstance(event, frames.Failed):
             return BackendError(event.error_code, event.message)
         if event is None:
-            return worker.death()
+            death = worker.death()
+            if worker.was_lost_in_line(call_id):
+                return _LostInLine(death.error_code, death.message)
+            return death
         return BackendError(InferenceErrorCode.UNKNOWN, f"The worker answered {event.event!r}.")

@@ -17,6 +17,7 @@ What a step says comes in the order of its keys, a thought always first.
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Any, Literal
@@ -33,6 +34,21 @@ from aicore_sim.inference.backend import (
 )
 
 _SAYS = ("thought", "text", "function_calls", "malformed_call", "error", "finish_reason")
+
+MAX_SCRIPT_BYTES = 1024 * 1024
+MAX_VALUES = 50_000
+"""Of a whole script. It is read while the device waits, so it has to be read in a moment."""
+MAX_DEPTH = 30
+"""Lists and tables inside one another in the arguments of a call, as on the wire."""
+MAX_DELAY = 366 * 24 * 3600.0
+_INT32_MIN, _INT32_MAX = -(2**31), 2**31 - 1
+_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
+_ARGS_AT = 3
+"""How deep the arguments of a call lie in a step: `function_calls`, number, `args`."""
+_MAX_NESTING = 200  # what recursive readers bear; a step that is nested deeper is refused by name
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_MERGE = "tag:yaml.org,2002:merge"
+_Path = tuple[str | int, ...]
 
 
 class ScriptError(ValueError):
@@ -57,17 +73,19 @@ class ScriptedError(_Table):
     """A failure with an AICore or ML Kit integer, after `after_chunks` chunks of the step, or
     after all of them."""
 
-    code: int
+    code: int = Field(ge=_INT32_MIN, le=_INT32_MAX)
     message: str = "Scripted failure."
     after_chunks: int | None = Field(default=None, ge=0)
 
 
 class ScriptedUsage(_Table):
-    """Token counts to report in place of the counted ones."""
+    """Token counts to report in place of the counted ones, and what the quota is charged."""
 
-    input_tokens: int | None = Field(default=None, ge=0)
-    output_tokens: int | None = Field(default=None, ge=0)
-    cached_input_tokens: int = Field(default=0, ge=0)
+    input_tokens: int | None = Field(default=None, ge=0, le=_INT32_MAX)
+    output_tokens: int | None = Field(default=None, ge=0, le=_INT32_MAX)
+    cached_input_tokens: int = Field(default=0, ge=0, le=_INT32_MAX)
+    device_seconds: float | None = Field(default=None, ge=0, allow_inf_nan=False, strict=False)
+    """Device time of the answer; without it, its tokens at the speed of the device's profile."""
 
 
 class Expectation(_Table):
@@ -89,9 +107,9 @@ class Step(_Table):
     function_calls: list[ScriptedCall] = Field(default_factory=list)
     malformed_call: ScriptedMalformedCall | None = None
     error: ScriptedError | None = None
-    delay: float = Field(default=0.0, ge=0, strict=False)
+    delay: float = Field(default=0.0, ge=0, le=MAX_DELAY, strict=False)
     """Seconds before the first chunk, on the device's clock."""
-    chunk_delay: float = Field(default=0.0, ge=0, strict=False)
+    chunk_delay: float = Field(default=0.0, ge=0, le=MAX_DELAY, strict=False)
     """Seconds before each later chunk, on the device's clock."""
     finish_reason: Literal["stop", "max_tokens", "other"] = "stop"
     usage: ScriptedUsage = ScriptedUsage()
@@ -158,26 +176,71 @@ class Step(_Table):
 def parse_script(text: str, *, source: str) -> tuple[Step, ...]:
     """Read a script. `source` is what messages call it, for example the file's path.
 
-    Raises ScriptError naming the step, from 1, and the key that is wrong.
+    Raises ScriptError naming the step, from 1, and the key that is wrong, or the limit that the
+    script is over.
     """
+    size = len(text.encode(errors="replace"))
+    if size > MAX_SCRIPT_BYTES:
+        raise _too_big(source, f"it has {size} bytes, at most {MAX_SCRIPT_BYTES} are read")
     try:
-        found = yaml.safe_load(text)
+        _check_shape(text, source)
+        found = yaml.load(text, _LOADER)  # a safe loader
     except yaml.YAMLError as error:
         raise ScriptError(f"script {source!r} is not YAML: {error}") from None
+    except ScriptError:
+        raise
+    except (ValueError, TypeError, AttributeError, LookupError, OverflowError) as error:
+        # PyYAML lets such errors out for a value that does not fit its tag, like `!!int x`.
+        raise ScriptError(f"script {source!r} has a value that is not YAML: {error}") from None
     if found is None:
         return ()
     if not isinstance(found, list):
         raise ScriptError(f"script {source!r}: expected a list of steps, not {_kind(found)}")
-    return tuple(_step(raw, number, source) for number, raw in enumerate(found, 1))
+    steps, values = [], 0
+    for number, raw in enumerate(found, 1):
+        where = f"script {source!r}, step {number}"
+        if not isinstance(raw, dict):
+            raise ScriptError(f"{where}: expected keys and values, not {_kind(raw)}")
+        values += _check_values(raw, where, at_most=MAX_VALUES - values)
+        steps.append(_step(raw, where))
+    return tuple(steps)
 
 
 def load_script(path: Path) -> tuple[Step, ...]:
     """Read a script file. Raises ScriptError, also for a file that cannot be read."""
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            data = file.read(MAX_SCRIPT_BYTES + 1)
+        if len(data) > MAX_SCRIPT_BYTES:
+            raise _too_big(str(path), f"at most {MAX_SCRIPT_BYTES} bytes are read")
+        text = data.decode()
     except (OSError, UnicodeDecodeError) as error:
         raise ScriptError(f"cannot read script {str(path)!r}: {error}") from None
     return parse_script(text, source=str(path))
+
+
+def _too_big(source: str, reason: str) -> ScriptError:
+    return ScriptError(f"script {source!r} is too big: {reason}; cut it into several scripts")
+
+
+def _check_shape(text: str, source: str) -> None:
+    """Refuses, before anything is built, what would take long or deep recursion to build."""
+    depth = values = 0
+    for event in yaml.parse(text, _LOADER):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        elif isinstance(event, yaml.ScalarEvent) and (
+            event.tag == _MERGE if event.tag else event.value == "<<" and event.implicit[0]
+        ):
+            raise ScriptError(f"script {source!r}: merge keys ('<<') are not supported")
+        values += isinstance(event, yaml.NodeEvent)
+        if depth > _MAX_NESTING:
+            line = f", line {event.start_mark.line + 1}" if event.start_mark else ""
+            raise ScriptError(f"script {source!r}{line}: nested more than {_MAX_NESTING} levels")
+        if values > MAX_VALUES:
+            raise _too_big(source, f"it has over {MAX_VALUES} values")
 
 
 def _words(text: str) -> list[str]:
@@ -190,10 +253,7 @@ def shortened(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _step(raw: Any, number: int, source: str) -> Step:
-    where = f"script {source!r}, step {number}"
-    if not isinstance(raw, dict):
-        raise ScriptError(f"{where}: expected keys and values, not {_kind(raw)}")
+def _step(raw: dict[Any, Any], where: str) -> Step:
     if "order" in raw:
         raise ScriptError(f"{where}, key 'order': unknown key")
     for key, value in raw.items():
@@ -204,6 +264,44 @@ def _step(raw: Any, number: int, source: str) -> Step:
         return Step.model_validate({**raw, "order": tuple(order)})
     except ValidationError as error:
         raise ScriptError("; ".join(_problem(where, item) for item in error.errors())) from None
+
+
+def _check_values(raw: dict[Any, Any], where: str, *, at_most: int) -> int:
+    """Refuses what could not be sent to an app, wherever in the step it stands.
+
+    Returns how many values the step has, those that aliases repeat included.
+    """
+    waiting: list[tuple[_Path, Any]] = [((), raw)]
+    seen = 0
+    while waiting:
+        path, value = waiting.pop()
+        seen += 1
+        problem = _why_not_sendable(value)
+        if len(path) > MAX_DEPTH + _ARGS_AT + 1:
+            problem = f"nested more than {MAX_DEPTH} levels deep"
+        elif seen > at_most:
+            problem = f"here the script has over {MAX_VALUES} values"
+        if problem is not None:
+            key = ".".join(map(str, path[: _ARGS_AT + 1]))
+            raise ScriptError(f"{where}, key {key!r}: {problem}" if key else f"{where}: {problem}")
+        if isinstance(value, dict):
+            for name in value:
+                if problem := _why_not_sendable(name):
+                    raise ScriptError(f"{where}, key {name!r}: {problem}")
+            waiting += [((*path, name), item) for name, item in reversed(value.items())]
+        elif isinstance(value, list):
+            waiting += [((*path, at), item) for at, item in enumerate(value)]
+    return seen
+
+
+def _why_not_sendable(value: object) -> str | None:
+    if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
+        return "text with a lone surrogate cannot be sent"
+    if isinstance(value, int) and not _INT64_MIN <= value <= _INT64_MAX:
+        return "does not fit into 64 bits"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"{value} cannot be sent"
+    return None
 
 
 def _problem(where: str, item: Any) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,6 +22,31 @@ class LibraryTokenizer(Protocol):
     def encode(self, text: str) -> Sequence[int]: ...
 
     def apply_chat_template(self, messages: str, *, add_generation_prompt: bool = True) -> str: ...
+
+
+_STAND_INS = (*range(0x01, 0x09), *range(0x0E, 0x1C), 0x7F)
+"""Control characters that tokenizers and templates treat as they treat NUL: no white space."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Nul:
+    """Puts another character in the place of NUL, where the library's C strings would end."""
+
+    stand_in: str = ""
+    from_token: int | None = None
+    to_token: int | None = None
+
+    def replaced(self, text: str) -> str:
+        return text.replace("\0", self.stand_in) if self.stand_in else text
+
+    def restored(self, tokens: Iterable[int]) -> list[int]:
+        if self.to_token is None:
+            return list(tokens)
+        return [self.to_token if token == self.from_token else token for token in tokens]
+
+
+class UnencodableTextError(ValueError):
+    """Text that the model's tokenizer has no tokens for; the message names the character."""
 
 
 class PromptEncoder:
@@ -39,30 +65,84 @@ class PromptEncoder:
             if token.get("special") and len(token["content"]) > 1
         ]
         self._control = re.compile("|".join(map(re.escape, control))) if control else None
+        self._bytes = _byte_tokens(description.get("model", {}).get("vocab"))
 
     def encode_chat(self, messages: Sequence[ChatMessage]) -> list[int]:
         """The prompt's tokens. Text that spells a control token is text, not the token.
 
-        Raises RuntimeError when the chat template refuses the messages.
+        Raises RuntimeError when the chat template refuses the messages, and UnencodableTextError.
         """
-        safe = [{**message, "content": self._cut(message["content"])} for message in messages]
+        contents = [self._cut(message["content"]) for message in messages]
+        nul = self._nul("".join(contents))
+        safe = [
+            {**message, "content": nul.replaced(content)}
+            for message, content in zip(messages, contents, strict=True)
+        ]
         rendered = self._tokenizer.apply_chat_template(
             json.dumps(safe, ensure_ascii=False), add_generation_prompt=True
         )
-        return [token for piece in rendered.split(_CUT) for token in self.encode(piece)]
+        return nul.restored(
+            token for piece in rendered.split(_CUT) for token in self._tokens(piece)
+        )
 
     def encode(self, text: str) -> list[int]:
-        """The tokens of `text`, as the model's own tokenizer gives them."""
+        """The tokens of `text`, as the model's own tokenizer gives them.
+
+        Raises UnencodableTextError.
+        """
+        nul = self._nul(text)
+        return nul.restored(self._tokens(nul.replaced(text)))
+
+    def _tokens(self, text: str) -> Iterator[int]:
         # The library ignores a `Digits` pre-tokenizer, and then joins a space to the digit after
         # it. Encoding the text around that place piece by piece gives the trained tokens.
         pieces = _number_pieces(text) if self._splits_digits else [text]
-        return [int(token) for piece in pieces if piece for token in self._tokenizer.encode(piece)]
+        for piece in pieces:
+            if piece:
+                yield from map(int, self._tokenizer.encode(piece))
+
+    def _nul(self, text: str) -> _Nul:
+        """How to get `text` past the library. Raises UnencodableTextError."""
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            character = ord(text[error.start])
+            raise UnencodableTextError(
+                f"The lone surrogate U+{character:04X} cannot be given to the model."
+            ) from None
+        if "\0" not in text:
+            return _Nul()
+        for byte in _STAND_INS:
+            token = self._bytes.get(byte)
+            # A stand-in is of use when the tokenizer gives it a token of its own, as it does NUL.
+            if chr(byte) not in text and list(self._tokenizer.encode(chr(byte))) == [token]:
+                return _Nul(stand_in=chr(byte), from_token=token, to_token=self._bytes.get(0))
+        raise UnencodableTextError("The character U+0000 cannot be given to this model.")
 
     def _cut(self, text: str) -> str:
         text = text.replace(_CUT, "")
         if self._control is None:
             return text
         return self._control.sub(lambda found: found.group()[0] + _CUT + found.group()[1:], text)
+
+
+def _byte_tokens(vocabulary: Any) -> dict[int, int]:
+    """The tokens of NUL and of its stand-ins, as byte-level BPE or byte fallback names them.
+
+    Empty when there is none for NUL.
+    """
+    if not isinstance(vocabulary, dict):
+        return {}
+    for name in (_byte_level_name, "<0x{:02X}>".format):
+        found = {byte: vocabulary.get(name(byte)) for byte in (0, *_STAND_INS)}
+        if found[0] is not None:
+            return {byte: token for byte, token in found.items() if token is not None}
+    return {}
+
+
+def _byte_level_name(byte: int) -> str:
+    """Byte-level BPE counts the bytes that are no printable characters from U+0100 on."""
+    return chr(0x121 if byte == 0x7F else 0x100 + byte)
 
 
 def _number_pieces(text: str) -> Iterator[str]:

@@ -46,6 +46,9 @@ class _Job:
         self.command = command
         self.tokens = 0
         self.tokens_at_cancel: int | None = None
+        self.held = False
+        """Whether it waits for its consumer."""
+        self._begun = False
         self._room = frames.WINDOW
         self._changed = threading.Condition()
 
@@ -53,11 +56,19 @@ class _Job:
     def cancelled(self) -> bool:
         return self.tokens_at_cancel is not None
 
-    def cancel(self) -> None:
+    def begin(self) -> bool:
+        """False when it was cancelled while it waited in line; then it has been answered."""
+        with self._changed:
+            self._begun = not self.cancelled
+            return self._begun
+
+    def cancel(self) -> bool:
+        """Whether it had begun, and so will answer for itself."""
         with self._changed:
             if self.tokens_at_cancel is None:
                 self.tokens_at_cancel = self.tokens
             self._changed.notify_all()
+            return self._begun
 
     def taken(self, count: int) -> None:
         with self._changed:
@@ -67,7 +78,9 @@ class _Job:
     def wait_for_room(self) -> bool:
         """Waits until a chunk may be sent; False when the job was cancelled instead."""
         with self._changed:
+            self.held = True
             self._changed.wait_for(lambda: self._room > 0 or self.cancelled)
+            self.held = False
             self._room -= 1
             return not self.cancelled
 
@@ -80,6 +93,9 @@ class _Worker:
         self._jobs: dict[int, _Job] = {}
         self._jobs_lock = threading.Lock()
         self._counter: TokenCounter | None = None
+        self._current: _Job | None = None
+        self._steps = 0
+        self._in_prefill = False
 
     def run(self) -> None:
         load = frames.read_command(self._commands)
@@ -99,7 +115,10 @@ class _Worker:
         threading.Thread(target=self._read_commands, name="commands", daemon=True).start()
         self._outbox.send(frames.Loaded(info=engine.info))
         while (job := self._queue.get()) is not None:
-            self._generate(engine, job)
+            if job.begin():
+                self._current = job
+                self._generate(engine, job)
+                self._current = None
 
     def _generate(self, engine: Engine, job: _Job) -> None:
         def emit(chunk: Chunk) -> None:
@@ -108,11 +127,13 @@ class _Worker:
 
         def cancelled(tokens: int) -> bool:
             job.tokens = tokens
+            self._step(job_id, prefill=tokens == 0)
             return job.cancelled
 
         job_id = job.command.id
         answer: frames.Event
         try:
+            self._step(job_id, prefill=True)  # building a grammar may take long too
             finish = engine.generate(job.command.request, emit, cancelled)
             answer = frames.Produced(id=job_id, chunk=finish)
             job.tokens = finish.usage.output_tokens
@@ -121,8 +142,8 @@ class _Worker:
         except Exception as error:
             logger.exception("generation %d failed", job_id)
             answer = _failed(job_id, BackendError(InferenceErrorCode.UNKNOWN, repr(error)))
-        with self._jobs_lock:
-            del self._jobs[job_id]
+        self._step(job_id, prefill=False)
+        self._forget(job_id)
         if job.tokens_at_cancel is not None:
             answer = frames.Ended(
                 id=job_id,
@@ -130,6 +151,12 @@ class _Worker:
                 tokens_after_cancel=job.tokens - job.tokens_at_cancel,
             )
         self._outbox.send(answer)
+
+    def _step(self, job_id: int, *, prefill: bool) -> None:
+        self._steps += 1
+        if prefill or self._in_prefill:
+            self._in_prefill = prefill
+            self._outbox.send(frames.Progress(id=job_id, prefill=prefill))
 
     def _read_commands(self) -> None:
         """Whatever ends this loop ends the process, busy or not."""
@@ -152,11 +179,20 @@ class _Worker:
         elif isinstance(command, frames.Count):
             self._count(command)
         elif isinstance(command, frames.Cancel):
-            if job_found := self._job(command.id):
-                job_found.cancel()
+            job_found = self._job(command.id)
+            if job_found is not None and not job_found.cancel():
+                self._forget(command.id)
+                self._outbox.send(
+                    frames.Ended(id=command.id, output_tokens=0, tokens_after_cancel=0)
+                )
         elif isinstance(command, frames.Taken):
-            if job_found := self._job(command.id):
+            job_found = self._job(command.id)
+            if job_found is not None:
                 job_found.taken(command.count)
+        elif isinstance(command, frames.Ping):
+            current = self._current
+            working = current is not None and not current.held
+            self._outbox.send(frames.Pong(working=working, steps=self._steps))
         elif isinstance(command, frames.Load | frames.Shutdown):
             raise frames.FrameError(f"The command {command.op!r} has no place here.")
         else:
@@ -166,12 +202,20 @@ class _Worker:
         with self._jobs_lock:
             return self._jobs.get(job_id)
 
+    def _forget(self, job_id: int) -> None:
+        with self._jobs_lock:
+            self._jobs.pop(job_id, None)
+
     def _count(self, command: frames.Count) -> None:
         assert self._counter is not None, "commands are read after loading"
         try:
             tokens = self._counter.count(command.request)
         except BackendError as error:
             self._outbox.send(_failed(command.id, error))
+        except Exception as error:
+            logger.exception("count %d failed", command.id)
+            unknown = BackendError(InferenceErrorCode.UNKNOWN, repr(error))
+            self._outbox.send(_failed(command.id, unknown))
         else:
             self._outbox.send(frames.Counted(id=command.id, tokens=tokens))
 

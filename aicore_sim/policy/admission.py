@@ -29,6 +29,16 @@ class AdmissionQueue:
         self._idle.set()
 
     @property
+    def slots(self) -> int:
+        """Generations that may run at once."""
+        return self._slots
+
+    @property
+    def places(self) -> int:
+        """Generations that may wait."""
+        return self._places
+
+    @property
     def running(self) -> int:
         """Generations that hold a slot."""
         return self._running

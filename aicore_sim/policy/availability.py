@@ -31,7 +31,6 @@ from aicore_sim.policy.download import (
     disk_full,
     download_failure,
     no_network,
-    typed_failure,
 )
 from aicore_sim.policy.download_sources import SimulatedBytes
 from aicore_sim.policy.failures import ErrorType, aicore_failure
@@ -63,6 +62,8 @@ class Availability:
         self._held = SimulatedBytes(DownloadProfile(progression="manual"), clock=clock)
         self._source = source or self._simulated
         self._save = save
+        # Features whose bytes are not on this machine, whatever the phone remembers.
+        self._absent: set[int] = set()
         self._downloads: dict[int, tuple[Download, ByteSource]] = {}
         self._state = state or AvailabilityState(first_boot=clock.now())
         self._adopt()
@@ -92,7 +93,10 @@ class Availability:
         """Status of a served feature, without counting as a status call."""
         if feature_id in self._downloads:
             return FeatureStatus.DOWNLOADING
-        return self._state.features[feature_id]
+        status = self._state.features[feature_id]
+        if status is FeatureStatus.AVAILABLE and feature_id in self._absent:
+            return FeatureStatus.DOWNLOADABLE
+        return status
 
     def require_served(self, release_stage: ReleaseStage, preference: Preference) -> ServedFeature:
         """The feature of the selection, there or not.
@@ -124,8 +128,10 @@ class Availability:
         broken = self._profile.aicore.inference_error_code
         if broken is not None:
             # The text of https://github.com/android/ai-samples/issues/3.
-            raise typed_failure(
-                ErrorType.INFERENCE_ERROR, broken, "Required LLM feature not found."
+            raise aicore_failure(
+                broken,
+                "Required LLM feature not found.",
+                error_type=ErrorType.INFERENCE_ERROR,
             )
         return feature
 
@@ -160,6 +166,21 @@ class Availability:
 
     # What the control service does.
 
+    @property
+    def features(self) -> tuple[ServedFeature, ...]:
+        """What the device serves."""
+        return self._profile.served_features()
+
+    @property
+    def progression(self) -> DownloadProfile:
+        """How the next simulated downloads move on."""
+        return self._simulated.profile
+
+    def running_download(self, feature_id: int) -> Download | None:
+        """The download of a feature while it runs."""
+        running = self._downloads.get(feature_id)
+        return None if running is None else running[0]
+
     def set_progression(self, profile: DownloadProfile) -> None:
         """How the next simulated downloads move on."""
         self._simulated.profile = profile
@@ -178,12 +199,17 @@ class Availability:
         if full:
             self._end_all(disk_full())
 
-    def set_status(self, status: FeatureStatus) -> None:
-        """Put every served feature into a state; running downloads end by it.
+    def set_status(self, status: FeatureStatus, *, feature_id: int | None = None) -> None:
+        """Put a served feature, or all of them, into a state; running downloads end by it.
 
         DOWNLOADING starts a download that moves only by hand (`advance_downloads` and so on).
+        Raises ValueError for a feature that the device does not serve.
         """
-        for feature in self._profile.served_features():
+        features = [one for one in self.features if feature_id in (None, one.feature_id)]
+        if feature_id is not None and not features:
+            served = ", ".join(str(one.feature_id) for one in self.features) or "none"
+            raise ValueError(f"this device serves {served}, not {feature_id}")
+        for feature in features:
             running = self._downloads.get(feature.feature_id)
             if running is not None and status is FeatureStatus.DOWNLOADING:
                 continue
@@ -223,8 +249,13 @@ class Availability:
 
     def factory_reset(self) -> None:
         """As on the first boot, which is now."""
+        self.restore(None)
+
+    def restore(self, state: AvailabilityState | None) -> None:
+        """Go on from a state, or from a first boot. Running downloads end."""
         self._end_all(download_failure(GenAiCode.CANCELLED, "The device was reset."))
-        self._state = AvailabilityState(first_boot=self._clock.now())
+        self._state = state or AvailabilityState(first_boot=self._clock.now())
+        self._simulated.profile = self._profile.download
         self._adopt()
 
     async def close(self) -> None:
@@ -243,9 +274,12 @@ class Availability:
             known = self._state.features.get(feature.feature_id, initial)
             if known is FeatureStatus.DOWNLOADING:
                 known = FeatureStatus.DOWNLOADABLE
-            if known is FeatureStatus.AVAILABLE and self._source.present(feature) is False:
-                known = FeatureStatus.DOWNLOADABLE
             features[feature.feature_id] = known
+        self._absent = {
+            feature.feature_id
+            for feature in self._profile.served_features()
+            if self._source.present(feature) is False
+        }
         self._state.features = features
         self._save(self.state)
 
@@ -295,6 +329,7 @@ class Availability:
             self._set(feature_id, FeatureStatus.DOWNLOADABLE)
         else:
             logger.info("feature=%d is downloaded", feature_id)
+            self._absent.discard(feature_id)
             self._set(feature_id, FeatureStatus.AVAILABLE)
 
     def _end_all(self, error: GenAiError) -> None:

@@ -161,16 +161,4 @@ def disk_full() -> GenAiError:
 
 def download_failure(error_code: int, detail: str) -> GenAiError:
     """A failure of type 1-DOWNLOAD_ERROR."""
-    return typed_failure(ErrorType.DOWNLOAD_ERROR, error_code, detail)
-
-
-def typed_failure(error_type: ErrorType, error_code: int, detail: str) -> GenAiError:
-    """A failure in AICore's words, of another type than its code mostly has."""
-    plain = aicore_failure(error_code, detail)
-    if error_code < 0:
-        return plain
-    usual = f"error type {plain.error_type}-{ErrorType(plain.error_type).name} "
-    told = f"error type {error_type.value}-{error_type.name} "
-    return GenAiError(
-        error_code, plain.message.replace(usual, told, 1), error_type=error_type.value
-    )
+    return aicore_failure(error_code, detail, error_type=ErrorType.DOWNLOAD_ERROR)

@@ -23,6 +23,11 @@ class ErrorType(IntEnum):
     CONNECTION_ERROR = 4
 
 
+IPC_ERROR = 6
+"""The service was disconnected."""
+DEVICE_BATTERY_QUOTA_EXCEEDED = 28
+"""The budget of the whole device; the library shows it as BUSY (9)."""
+
 _TYPE_OF: Mapping[int, ErrorType] = {
     GenAiCode.NOT_ENOUGH_DISK_SPACE: ErrorType.DOWNLOAD_ERROR,
     GenAiCode.NOT_AVAILABLE: ErrorType.PREPARATION_ERROR,
@@ -31,17 +36,29 @@ _TYPE_OF: Mapping[int, ErrorType] = {
     GenAiCode.BINDING_FAILURE: ErrorType.CONNECTION_ERROR,
 }
 # AICore codes that GenAiException.ErrorCode does not name.
-_OTHER_NAMES: Mapping[int, str] = {6: "IPC_ERROR"}
+# The name of 28 is ours: only its number was seen.
+_OTHER_NAMES: Mapping[int, str] = {
+    IPC_ERROR: "IPC_ERROR",
+    DEVICE_BATTERY_QUOTA_EXCEEDED: "DEVICE_BATTERY_USE_QUOTA_EXCEEDED",
+}
 
 
-def aicore_failure(error_code: int, detail: str, *, retry_delay: float = 0.0) -> GenAiError:
+def aicore_failure(
+    error_code: int,
+    detail: str,
+    *,
+    retry_delay: float = 0.0,
+    error_type: ErrorType | None = None,
+) -> GenAiError:
     """The error that an app sees, in AICore's own words around `detail`.
 
-    Codes below zero are ML Kit's, raised above AICore: they carry `detail` alone and no type.
+    `error_type` is the code's usual one when absent. Codes below zero are ML Kit's, raised above
+    AICore: they carry `detail` alone and no type.
     """
     if error_code < 0:
         return GenAiError(error_code, detail, retry_delay=retry_delay)
-    error_type = _TYPE_OF.get(error_code, ErrorType.INFERENCE_ERROR)
+    if error_type is None:
+        error_type = _TYPE_OF.get(error_code, ErrorType.INFERENCE_ERROR)
     message = (
         f"AICore failed with error type {error_type.value}-{error_type.name} "
         f"and error code {error_code}-{_name(error_code)}: {detail}"

@@ -7,20 +7,14 @@ work from the background: https://github.com/googlesamples/mlkit/issues/1069
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
-from enum import Enum, IntEnum
+from enum import IntEnum
 from typing import TypeVar
 
 from aicore_sim.device.errors import GenAiCode, GenAiError
 from aicore_sim.policy.failures import aicore_failure
-
-logger = logging.getLogger(__name__)
-
-UNWIND_SECONDS = 0.5
-"""How long a stream whose app left may take to unwind before the app is answered anyway."""
+from aicore_sim.policy.interruption import Interruptible
 
 _T = TypeVar("_T")
 
@@ -35,11 +29,6 @@ class Importance(IntEnum):
     BACKGROUND = 5
 
 
-class _End(Enum):
-    STREAM = "the stream has ended"
-    TOP = "the app has left the top"
-
-
 class Foreground:
     """Importance of every app, by uid. Belongs to one event loop.
 
@@ -50,11 +39,38 @@ class Foreground:
 
     def __init__(self, *, exclusive: bool = False) -> None:
         self._exclusive = exclusive
+        # The app that was put on top last comes last.
         self._told: dict[int, Importance] = {}
         self._on_top: int | None = None
         self._opened = False
         self._watchers: dict[int, list[Callable[[], None]]] = {}
-        self._unwinding: set[asyncio.Task[None]] = set()
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether at most one app is on top."""
+        return self._exclusive
+
+    def set_exclusive(self, exclusive: bool) -> None:
+        """Change that. The app that was put on top last stays there, and all others leave it.
+
+        Without exclusiveness apps keep what they were told, and the others are on top.
+        """
+        if exclusive == self._exclusive:
+            return
+        self._exclusive = exclusive
+        self._on_top = None
+        tops = [uid for uid, told in self._told.items() if told is Importance.TOP]
+        self._opened = exclusive and bool(tops)
+        if self._opened:
+            self._on_top = tops.pop()
+            for uid in tops:
+                self._told[uid] = Importance.BACKGROUND
+        self._end_streams_of_others()
+
+    def clear(self) -> None:
+        """Forget every app, as when the device restarts; nobody's streams end."""
+        self._told.clear()
+        self._on_top, self._opened = None, False
 
     def importance(self, uid: int) -> Importance:
         """What the app is now."""
@@ -76,9 +92,7 @@ class Foreground:
             if self._on_top == uid:
                 self._on_top = None
             self._told[uid] = importance
-        for watched in list(self._watchers):
-            if not self.is_top(watched):
-                self._call_watchers(watched)
+        self._end_streams_of_others()
 
     def forget(self, uid: int) -> None:
         """Drop what is known of an app that is gone; its running streams end."""
@@ -116,59 +130,37 @@ class Foreground:
     ) -> AsyncGenerator[_T, None]:
         """The items of `stream`, one by one as they are asked for, while the app is on top.
 
-        When the app leaves, the stream is cancelled, so that it frees what it holds, and
-        GenAiError 30 is raised, UNWIND_SECONDS later at the most. Closing the generator cancels
-        the stream too. Only an app that was on top at the start gets anything.
+        When the app leaves, the stream is cancelled and GenAiError 30 is raised. Only an app that
+        was on top at the start gets anything.
         """
         self.require_top(uid)
-        items: asyncio.Queue[_T | _End] = asyncio.Queue()
-        # One task sees the stream through, so that the stream may hold timeouts and task groups.
-        pump = asyncio.create_task(_pump(stream, items), name=f"stream-of-{uid}")
-        pump.add_done_callback(lambda _: items.put_nowait(_End.STREAM))
-        try:
-            with self.when_left(uid, lambda: items.put_nowait(_End.TOP)):
-                while not isinstance(item := await items.get(), _End):
+        running = Interruptible(stream, name=f"stream-of-{uid}")
+        with self.when_left(uid, lambda: running.interrupt(left_the_top())):
+            async with aclosing(running.items()) as items:
+                async for item in items:
                     yield item
-                    items.task_done()
-            if item is _End.TOP:
-                raise _blocked("The app is not the top foreground app any more.")
-            pump.result()
-        finally:
-            await self._unwind(pump)
 
     def _put_on_top(self, uid: int) -> None:
         if self._exclusive:
             if self._on_top is not None:
                 self._told[self._on_top] = Importance.BACKGROUND
             self._on_top, self._opened = uid, True
+        self._told.pop(uid, None)
         self._told[uid] = Importance.TOP
+
+    def _end_streams_of_others(self) -> None:
+        for watched in list(self._watchers):
+            if not self.is_top(watched):
+                self._call_watchers(watched)
 
     def _call_watchers(self, uid: int) -> None:
         for callback in list(self._watchers.get(uid, ())):
             callback()
 
-    async def _unwind(self, pump: asyncio.Task[None]) -> None:
-        if not pump.done():
-            pump.cancel()
-            await asyncio.wait({pump}, timeout=UNWIND_SECONDS)
-        if not pump.done():
-            logger.warning("task=%s did not end within %s s", pump.get_name(), UNWIND_SECONDS)
-            self._unwinding.add(pump)
-            pump.add_done_callback(self._unwound)
-        elif not pump.cancelled() and (error := pump.exception()) is not None:
-            logger.debug("task=%s ended with %s", pump.get_name(), type(error).__name__)
 
-    def _unwound(self, pump: asyncio.Task[None]) -> None:
-        self._unwinding.discard(pump)
-        if not pump.cancelled() and (error := pump.exception()) is not None:
-            logger.warning("task=%s ended late", pump.get_name(), exc_info=error)
-
-
-async def _pump(stream: AsyncGenerator[_T, None], items: asyncio.Queue[_T | _End]) -> None:
-    async with aclosing(stream):
-        async for item in stream:
-            items.put_nowait(item)
-            await items.join()
+def left_the_top() -> GenAiError:
+    """What a running stream ends with."""
+    return _blocked("The app is not the top foreground app any more.")
 
 
 def _blocked(detail: str) -> GenAiError:

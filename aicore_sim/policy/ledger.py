@@ -155,6 +155,12 @@ class Ledger:
                 f"DELETE FROM {table} WHERE ? IS NULL OR {column} = ?", (uid, uid)
             )
 
+    def discard(self) -> None:
+        """Forget what waits to be written."""
+        self._charges.clear()
+        self._levels.clear()
+        self._periods.clear()
+
     def flush(self) -> None:
         """Write what waits, and drop charges that no window needs. Raises sqlite3.Error, after
         which everything waits as before."""
@@ -185,9 +191,7 @@ class Ledger:
         except BaseException:
             execute("ROLLBACK")
             raise
-        self._charges.clear()
-        self._levels.clear()
-        self._periods.clear()
+        self.discard()
 
     async def run(self) -> None:
         """Write in the background until cancelled. The interval is the host's time: it bounds

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from aicore_sim.device.clock import Clock
 from aicore_sim.device.errors import GenAiCode
 from aicore_sim.device.profile import QUOTA_OFF, BatteryBudget, QuotaProfile, SlidingCallsQuota
-from aicore_sim.policy.failures import aicore_failure
+from aicore_sim.policy.failures import DEVICE_BATTERY_QUOTA_EXCEEDED, aicore_failure
 from aicore_sim.policy.ledger import WHOLE_DEVICE, Ledger, Period
 from aicore_sim.policy.quota_models import (
     RETRY_MARGIN,
@@ -31,8 +31,6 @@ from aicore_sim.policy.quota_models import (
 
 logger = logging.getLogger(__name__)
 
-DEVICE_BATTERY_QUOTA_EXCEEDED = 28
-"""AICore's code without a public constant; the client shows it as BUSY (9)."""
 _APP_BATTERY = int(GenAiCode.PER_APP_BATTERY_USE_QUOTA_EXCEEDED)
 
 
@@ -74,12 +72,11 @@ class Quota:
         self._model = profile.require(profile.active)
         self._allowances: dict[int, ShortTermQuota] = {}
         self._periods: dict[int, Period] = {}
-        if ledger is not None:
-            state = ledger.load()
-            self._periods.update(state.periods)
-            if self._model is not None:
-                for uid, past in state.past.items():
-                    self._allowances[uid] = short_term_quota(self._model, past)
+        self._load()
+
+    @property
+    def profile(self) -> QuotaProfile:
+        return self._profile
 
     @property
     def active(self) -> str:
@@ -186,6 +183,23 @@ class Quota:
             self._periods.pop(uid, None)
         if self._ledger is not None:
             self._ledger.clear(uid)
+
+    def reload(self) -> None:
+        """Read the ledger again, after its tables were replaced."""
+        if self._ledger is not None:
+            self._ledger.discard()
+        self._allowances.clear()
+        self._periods.clear()
+        self._load()
+
+    def _load(self) -> None:
+        if self._ledger is None:
+            return
+        state = self._ledger.load()
+        self._periods.update(state.periods)
+        if self._model is not None:
+            for uid, past in state.past.items():
+                self._allowances[uid] = short_term_quota(self._model, past)
 
     def _allowance(self, uid: int) -> ShortTermQuota:
         assert self._model is not None

@@ -16,6 +16,7 @@ from aicore_sim.device.errors import DeviceError, FaultKind, SimulatorFault
 from aicore_sim.device.packages import Identity
 from aicore_sim.rpc.identity import set_caller
 from aicore_sim.rpc.status import to_status
+from aicore_sim.rpc.version import VERSION_METADATA, check_version
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +25,7 @@ _OPEN_SERVICES = ("/grpc.health.v1.", "/grpc.reflection.")
 
 
 class BoundaryInterceptor(grpc.aio.ServerInterceptor):
-    """Resolves the bearer token before a servicer runs, and turns domain errors into statuses.
+    """Checks version and bearer token before a servicer runs; turns domain errors into statuses.
 
     A servicer raises `DeviceError`s; anything else it lets escape is logged and answered as an
     internal fault without its text, since that may hold prompt content.
@@ -108,6 +109,8 @@ class BoundaryInterceptor(grpc.aio.ServerInterceptor):
                 scheme, _, token = str(value).partition(" ")
                 if scheme.lower() != "bearer":
                     token = ""
+            elif key == VERSION_METADATA:
+                check_version(str(value))
         if not token:
             raise SimulatorFault(
                 FaultKind.UNAUTHENTICATED,

@@ -68,6 +68,10 @@ async def start_server(
         options=[
             # Two servers would otherwise share one port without a word.
             ("grpc.so_reuseport", 0),
+            # However often a client asks whether we are still there: a stream may be silent for
+            # minutes, and the default would end its connection after a few such pings.
+            ("grpc.http2.max_ping_strikes", 0),
+            ("grpc.keepalive_permit_without_calls", 1),
             ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
             ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
         ],

@@ -21,15 +21,12 @@ from aicore_sim.device.errors import (
 )
 from aicore_sim.rpc.values import to_object
 
-_SUMMARY_BYTES = 300
-_TEXT_BYTES = 2_000
-_DETAIL_BYTES = 3_000
-
 # What tools such as grpcurl see; our clients read only the typed detail. UNAVAILABLE is left to
 # the transport, so that a client can tell a dead daemon from an answer.
 _GEN_AI: Mapping[int, grpc.StatusCode] = {
     GenAiCode.BUSY: grpc.StatusCode.RESOURCE_EXHAUSTED,
     GenAiCode.PER_APP_BATTERY_USE_QUOTA_EXCEEDED: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    28: grpc.StatusCode.RESOURCE_EXHAUSTED,
     GenAiCode.CANCELLED: grpc.StatusCode.ABORTED,
     GenAiCode.NOT_AVAILABLE: grpc.StatusCode.FAILED_PRECONDITION,
     GenAiCode.FEATURE_NOT_FOUND: grpc.StatusCode.FAILED_PRECONDITION,
@@ -59,10 +56,10 @@ _SIMULATOR = {
 
 
 # gRPC clients take 8 KiB of trailers and drop the whole answer beyond, the typed detail included.
-# The status message travels twice (in its own trailer, and inside google.rpc.Status), and every
-# byte of it may become three; the detail is Base64.
+# The status message travels twice (in its own trailer, where each byte may become three, and inside
+# google.rpc.Status), and the status is sent in Base64.
 SUMMARY_BYTES = 400
-MESSAGE_BYTES = 2800
+TEXT_BYTES = 2000
 EXTRAS_BYTES = 1000
 
 
@@ -74,12 +71,12 @@ def to_detail(error: DeviceError) -> errors_pb2.ErrorDetail:
             detail.gen_ai.CopyFrom(to_gen_ai(error))
         case AppFunctionError():
             detail.app_function.error_code = error.error_code
-            detail.app_function.error_message = shortened(error.message, MESSAGE_BYTES)
+            detail.app_function.error_message = cut(error.message, TEXT_BYTES)
             if error.extras:
                 detail.app_function.extras.CopyFrom(to_object(error.extras))
         case SimulatorFault():
             detail.simulator.kind = int(error.kind)  # type: ignore[assignment]
-            detail.simulator.message = shortened(error.message, MESSAGE_BYTES)
+            detail.simulator.message = cut(error.message, TEXT_BYTES)
         case _:
             raise TypeError(f"{type(error).__name__} has no place on the wire")
     return detail
@@ -89,7 +86,7 @@ def to_gen_ai(error: GenAiError) -> errors_pb2.GenAiError:
     """The message that a failed download carries as an item of its stream, too."""
     made = errors_pb2.GenAiError(
         error_code=error.error_code,
-        message=shortened(error.message, MESSAGE_BYTES),
+        message=cut(error.message, TEXT_BYTES),
         error_type=error.error_type,
     )
     if error.retry_delay > 0:
@@ -98,16 +95,19 @@ def to_gen_ai(error: GenAiError) -> errors_pb2.GenAiError:
 
 
 def to_status(error: DeviceError) -> tuple[grpc.StatusCode, status_pb2.Status]:
-    """The gRPC code and the rich status of a domain error.
+    """The gRPC code and the rich status of a domain error, small enough for the trailers.
 
-    Trailing metadata holds it, and gRPC limits that to 8 kB, percent-encoded text included. So the
-    text stands in full only in the detail, cut where it is too long, and extras that do not fit
-    are left out.
+    The text stands in full only in the detail, cut where it is too long. Extras that are too large
+    are left out, and the text says so.
     """
     code = _status_code(error)
     detail = to_detail(error)
-    _shorten(detail)
-    status = status_pb2.Status(code=code.value[0], message=cut(error.message, _SUMMARY_BYTES))
+    size = detail.app_function.extras.ByteSize()
+    if size > EXTRAS_BYTES:
+        note = f" (extras of {size} bytes left out)"
+        detail.app_function.ClearField("extras")
+        detail.app_function.error_message = cut(error.message, TEXT_BYTES - len(note)) + note
+    status = status_pb2.Status(code=code.value[0], message=cut(error.message, SUMMARY_BYTES))
     status.details.append(_packed(detail))
     if isinstance(error, GenAiError) and error.retry_delay > 0:
         retry = error_details_pb2.RetryInfo(retry_delay=_duration(error.retry_delay))
@@ -122,31 +122,6 @@ def cut(text: str, limit: int) -> str:
         return encoded.decode()
     note = f" … ({len(encoded)} bytes in all)"
     return encoded[: limit - len(note.encode())].decode(errors="ignore") + note
-
-
-def _shorten(detail: errors_pb2.ErrorDetail) -> None:
-    match detail.WhichOneof("error"):
-        case "gen_ai":
-            detail.gen_ai.message = cut(detail.gen_ai.message, _TEXT_BYTES)
-        case "app_function":
-            found = detail.app_function
-            found.error_message = cut(found.error_message, _TEXT_BYTES)
-            if found.ByteSize() > _DETAIL_BYTES:
-                found.ClearField("extras")
-        case _:
-            detail.simulator.message = cut(detail.simulator.message, _TEXT_BYTES)
-
-
-def shortened(text: str, limit: int) -> str:
-    """The text in at most `limit` bytes of UTF-8; when it is cut, its end says so.
-
-    What cannot be sent (a lone surrogate) becomes a question mark.
-    """
-    data = text.encode(errors="replace")
-    if len(data) <= limit:
-        return data.decode()
-    note = f"… [cut: {len(text)} characters in all]"
-    return data[: limit - len(note.encode())].decode(errors="ignore") + note
 
 
 def _status_code(error: DeviceError) -> grpc.StatusCode:

@@ -3,114 +3,181 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar, assert_never
 
 from aicore_protos import aicore_pb2, aicore_pb2_grpc
 from aicore_sim import __version__
-from aicore_sim.device.clock import Clock
-from aicore_sim.device.errors import AppFunctionError, DeviceError, GenAiError, SimulatorFault
-from aicore_sim.inference.backend import Finish, ModelInfo
+from aicore_sim.device.errors import DeviceError, GenAiError
+from aicore_sim.device.faults import Fired
+from aicore_sim.device.journal import Journal
+from aicore_sim.device.virtual_clock_apps import RemoteApps
+from aicore_sim.inference.backend import ModelInfo
+from aicore_sim.policy.download import (
+    DownloadCompleted,
+    DownloadFailed,
+    DownloadProgress,
+    DownloadStarted,
+    DownloadStatus,
+    download_failure,
+)
 from aicore_sim.rpc.identity import caller
+from aicore_sim.rpc.status import to_gen_ai
+from aicore_sim.service.clock import token_of
 from aicore_sim.service.conversions import to_generate_request, to_response, to_selection
+from aicore_sim.service.fault_port import pass_faults
 from aicore_sim.service.generation import Generations
+from aicore_sim.service.trace import CANCELLED, INTERNAL, CallTrace
 from aicore_sim.service.unimplemented import refuse_the_rest
 
-logger = logging.getLogger(__name__)
-
 SERVICE = aicore_pb2.DESCRIPTOR.services_by_name["AICore"]
-
-
-@dataclass(kw_only=True)
-class _CallFigures:
-    input_tokens: int = 0
-    output_tokens: int = 0
+_T = TypeVar("_T")
 
 
 @refuse_the_rest(SERVICE)
 class AICoreServicer(aicore_pb2_grpc.AICoreServicer):
-    """CheckStatus, GetModelInfo, CountTokens and GenerateContent."""
+    """All but the explicit prefix caches."""
 
-    def __init__(self, generations: Generations, *, clock: Clock) -> None:
+    def __init__(self, generations: Generations, *, journal: Journal, apps: RemoteApps) -> None:
+        """`apps` are told of every call, since an app that is served does not move on."""
         self._generations = generations
-        self._clock = clock
+        self._clock = generations.clock
+        self._journal = journal
+        self._apps = apps
 
     async def CheckStatus(
         self, request: aicore_pb2.CheckStatusRequest, context: Any
     ) -> aicore_pb2.CheckStatusResponse:
-        with self._logged("CheckStatus"):
-            self._generations.feature_id(to_selection(request.model))
-            usable = self._generations.model.unavailable_reason is None
-            status = aicore_pb2.AVAILABLE if usable else aicore_pb2.UNAVAILABLE
-            return aicore_pb2.CheckStatusResponse(status=status)
+        with self._call("CheckStatus", context) as trace:
+            selection = to_selection(request.model)
+            await self._faults(trace)
+            trace.rule = "availability"
+            status = self._generations.check_status(selection)
+            return aicore_pb2.CheckStatusResponse(status=status.name)
+
+    async def Download(
+        self, request: aicore_pb2.DownloadRequest, context: Any
+    ) -> AsyncIterator[aicore_pb2.DownloadResponse]:
+        with self._call("Download", context) as trace:
+            selection = to_selection(request.model)
+            items = self._download(trace, selection)
+            async with aclosing(self._not_holding_time(items)) as statuses:
+                async for item in statuses:
+                    if isinstance(item, DownloadFailed):
+                        trace.failed(item.error)
+                    yield _to_message(item)
 
     async def GetModelInfo(
         self, request: aicore_pb2.GetModelInfoRequest, context: Any
     ) -> aicore_pb2.GetModelInfoResponse:
-        with self._logged("GetModelInfo"):
-            feature_id = self._generations.feature_id(to_selection(request.model))
-            info = await self._generations.model_info()
+        with self._call("GetModelInfo", context) as trace:
+            selection = to_selection(request.model)
+            await self._faults(trace)
+            trace.rule = "availability"
+            feature = self._generations.availability.require_served(*selection)
+            trace.rule = "model"
+            info = await self._generations.model.info()
             return aicore_pb2.GetModelInfoResponse(
-                base_model_name=self._generations.profile.base_model_name,
+                base_model_name=feature.base_model_name,
                 simulated_by=info.name,
-                token_limit=self._generations.token_limits(info).total,
+                token_limit=self._generations.token_limits(feature, info).total,
                 features=_features(info),
-                feature_id=feature_id,
+                feature_id=feature.feature_id,
                 dialect=info.dialect,
                 version=__version__,
             )
 
+    async def Warmup(
+        self, request: aicore_pb2.WarmupRequest, context: Any
+    ) -> aicore_pb2.WarmupResponse:
+        with self._call("Warmup", context) as trace:
+            selection = to_selection(request.model)
+            await self._faults(trace)
+            trace.rule = "availability"
+            self._generations.availability.require_available(*selection)
+            trace.rule = "model"
+            await self._generations.warm_up(trace)
+            return aicore_pb2.WarmupResponse()
+
     async def CountTokens(
         self, request: aicore_pb2.CountTokensRequest, context: Any
     ) -> aicore_pb2.CountTokensResponse:
-        with self._logged("CountTokens") as figures:
-            self._generations.feature_id(to_selection(request.request.model))
-            counted = await self._generations.count_tokens(to_generate_request(request.request))
-            figures.input_tokens = counted
+        with self._call("CountTokens", context) as trace:
+            selection = to_selection(request.request.model)
+            asked = to_generate_request(request.request)
+            await self._faults(trace)
+            trace.rule = "availability"
+            self._generations.availability.require_available(*selection)
+            trace.rule = "model"
+            counted = await self._generations.count_tokens(trace, asked)
             return aicore_pb2.CountTokensResponse(total_tokens=counted)
 
     async def GenerateContent(
         self, request: aicore_pb2.GenerateContentRequest, context: Any
     ) -> AsyncIterator[aicore_pb2.GenerateContentResponse]:
-        with self._logged("GenerateContent") as figures:
-            self._generations.feature_id(to_selection(request.model))
-            answer = self._generations.generate(to_generate_request(request))
-            async with aclosing(answer) as chunks:
+        with self._call("GenerateContent", context) as trace:
+            selection = to_selection(request.model)
+            asked = to_generate_request(request)
+            fired = await self._faults(trace)
+            feature = self._generations.admit(trace, selection)
+            answer = self._generations.generate(trace, feature, asked, fired)
+            async with aclosing(self._not_holding_time(answer)) as chunks:
                 async for chunk in chunks:
-                    if isinstance(chunk, Finish):
-                        figures.input_tokens = chunk.usage.input_tokens
-                        figures.output_tokens = chunk.usage.output_tokens
                     yield to_response(chunk)
 
-    @contextmanager
-    def _logged(self, rpc: str) -> Iterator[_CallFigures]:
-        """One line per call: who, what and how long, never what was said."""
-        package_name = caller().package_name
-        started = self._clock.monotonic()
-        figures = _CallFigures()
-        outcome = "failed"
+    async def _download(
+        self, trace: CallTrace, selection: tuple[Any, Any]
+    ) -> AsyncGenerator[DownloadStatus, None]:
+        """A fault fails the download, as an item like every failure of one."""
         try:
-            yield figures
-            outcome = "ok"
-        except DeviceError as error:
-            outcome = _code(error)
-            raise
-        except (asyncio.CancelledError, GeneratorExit):
-            outcome = "cancelled"
-            raise
-        finally:
-            logger.info(
-                "rpc=%s caller=%s outcome=%s input_tokens=%d output_tokens=%d seconds=%.3f",
-                rpc,
-                package_name,
-                outcome,
-                figures.input_tokens,
-                figures.output_tokens,
-                self._clock.monotonic() - started,
+            await pass_faults(
+                self._generations.faults, trace, clock=self._clock, failure=download_failure
             )
+        except GenAiError as error:
+            yield DownloadFailed(error=error)
+            return
+        trace.rule = "availability"
+        async with aclosing(self._generations.availability.download(*selection)) as items:
+            async for item in items:
+                yield item
+
+    async def _faults(self, trace: CallTrace) -> tuple[Fired, ...]:
+        return await pass_faults(self._generations.faults, trace, clock=self._clock)
+
+    async def _not_holding_time(self, items: AsyncGenerator[_T, None]) -> AsyncGenerator[_T, None]:
+        """The items; while the next one is awaited, the device's time may go on."""
+        async with aclosing(items):
+            while True:
+                with self._clock.idle():
+                    try:
+                        item = await anext(items)
+                    except StopAsyncIteration:
+                        return
+                yield item
+
+    @contextmanager
+    def _call(self, rpc: str, context: Any) -> Iterator[CallTrace]:
+        """Around a whole call: how it ended goes into the journal and the log."""
+        identity = caller()
+        trace = CallTrace(
+            rpc=rpc, package_name=identity.package_name, uid=identity.uid, clock=self._clock
+        )
+        with self._apps.serving(token_of(context)):
+            try:
+                self._generations.require_running(trace)
+                yield trace
+            except DeviceError as error:
+                trace.failed(error)
+                raise
+            except (asyncio.CancelledError, GeneratorExit):
+                trace.decide(CANCELLED)
+                raise
+            except Exception:
+                trace.decide(INTERNAL)
+                raise
+            finally:
+                trace.close(self._journal)
 
 
 def _features(info: ModelInfo) -> list[aicore_pb2.Feature]:
@@ -120,11 +187,16 @@ def _features(info: ModelInfo) -> list[aicore_pb2.Feature]:
     return features
 
 
-def _code(error: DeviceError) -> str:
-    match error:
-        case GenAiError() | AppFunctionError():
-            return str(error.error_code)
-        case SimulatorFault():
-            return error.kind.name
+def _to_message(item: DownloadStatus) -> aicore_pb2.DownloadResponse:
+    made = aicore_pb2.DownloadResponse
+    match item:
+        case DownloadStarted():
+            return made(started=made.Started(bytes_to_download=item.bytes_to_download))
+        case DownloadProgress():
+            return made(progress=made.Progress(total_bytes_downloaded=item.total_bytes_downloaded))
+        case DownloadCompleted():
+            return made(completed=made.Completed())
+        case DownloadFailed():
+            return made(failed=made.Failed(error=to_gen_ai(item.error)))
         case _:
-            return type(error).__name__
+            assert_never(item)

@@ -4,115 +4,81 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Any
 
 from aicore_protos import device_pb2, device_pb2_grpc
 from aicore_sim import __version__
 from aicore_sim.device.errors import FaultKind, SimulatorFault
-from aicore_sim.device.packages import Package, PackageStore, UnknownPackage
 from aicore_sim.inference.scripted import ScriptedBackend, ScriptError, parse_script
 from aicore_sim.rpc.identity import require_shell
+from aicore_sim.service.clock import to_message
+from aicore_sim.service.control_availability import AvailabilityCalls, availability_message
+from aicore_sim.service.control_packages import PackageCalls, changed
+from aicore_sim.service.control_policy import PolicyCalls
+from aicore_sim.service.control_state import StateCalls
 from aicore_sim.service.generation import Generations
-from aicore_sim.service.unimplemented import refuse_the_rest
+from aicore_sim.service.parts import DeviceParts, timestamp
 
 logger = logging.getLogger(__name__)
 
 SERVICE = device_pb2.DESCRIPTOR.services_by_name["DeviceControl"]
 
 
-@refuse_the_rest(SERVICE, check=require_shell)
-class DeviceControlServicer(device_pb2_grpc.DeviceControlServicer):
-    """Packages, tokens, and the script of a scripted model."""
+class DeviceControlServicer(
+    PackageCalls,
+    PolicyCalls,
+    AvailabilityCalls,
+    StateCalls,
+    device_pb2_grpc.DeviceControlServicer,
+):
+    """Every call of DeviceControl."""
 
-    def __init__(
-        self, store: PackageStore, generations: Generations, *, device_dir: Path, seed: int
-    ) -> None:
-        self._store = store
-        self._generations = generations
-        self._device_dir = device_dir
-        self._seed = seed
+    def __init__(self, parts: DeviceParts) -> None:
+        PackageCalls.__init__(self, parts)
+        PolicyCalls.__init__(self, parts)
+        AvailabilityCalls.__init__(self, parts)
+        StateCalls.__init__(self, parts)
 
     async def GetDevice(
         self, request: device_pb2.GetDeviceRequest, context: Any
     ) -> device_pb2.Device:
         require_shell("GetDevice")
-        profile, model = self._generations.profile, self._generations.model
-        return device_pb2.Device(
+        generations = self._parts.generations
+        profile, model, queue = generations.profile, generations.model, generations.queue
+        device = device_pb2.Device(
             version=__version__,
-            device_dir=str(self._device_dir),
+            device_dir=str(self._parts.home.path),
             profile=profile.name,
             platform=profile.platform,
             model=model.name,
             unavailable_reason=model.unavailable_reason or "",
-            seed=self._seed,
+            seed=self._parts.seed,
             pid=os.getpid(),
-            running=self._generations.queue.running,
-            waiting=self._generations.queue.waiting,
+            running=queue.running,
+            waiting=queue.waiting,
+            slots=queue.slots,
+            places=queue.places,
+            model_state=model.state.name,
+            clock=to_message(generations.clock.state),
+            pace=generations.pace,
+            quota_model=generations.quota.active,
+            base_model_name=profile.base_model_name,
+            generations=[
+                device_pb2.Generation(
+                    package_name=trace.package_name,
+                    phase=trace.phase.name if trace.phase else None,
+                    since=timestamp(trace.since),
+                )
+                for trace in generations.calls
+            ],
+            faults=len(generations.faults.list()),
         )
-
-    async def InstallPackage(
-        self, request: device_pb2.InstallPackageRequest, context: Any
-    ) -> device_pb2.InstallPackageResponse:
-        require_shell("InstallPackage")
-        with _store_errors():
-            package, token = self._store.install(
-                request.package_name,
-                request.permissions,
-                signing_digest=request.signing_digest,
-                allowlist_targets=request.allowlist_targets,
-            )
-        logger.info("installed package=%s uid=%d", package.package_name, package.uid)
-        return device_pb2.InstallPackageResponse(package=_message(package), token=token)
-
-    async def UninstallPackage(
-        self, request: device_pb2.UninstallPackageRequest, context: Any
-    ) -> device_pb2.UninstallPackageResponse:
-        require_shell("UninstallPackage")
-        with _store_errors():
-            self._store.uninstall(request.package_name)
-        logger.info("uninstalled package=%s", request.package_name)
-        return device_pb2.UninstallPackageResponse()
-
-    async def GrantPermission(
-        self, request: device_pb2.GrantPermissionRequest, context: Any
-    ) -> device_pb2.Package:
-        require_shell("GrantPermission")
-        with _store_errors():
-            return _message(self._store.grant(request.package_name, request.permission))
-
-    async def RevokePermission(
-        self, request: device_pb2.RevokePermissionRequest, context: Any
-    ) -> device_pb2.Package:
-        require_shell("RevokePermission")
-        with _store_errors():
-            return _message(self._store.revoke(request.package_name, request.permission))
-
-    async def SetAllowlist(
-        self, request: device_pb2.SetAllowlistRequest, context: Any
-    ) -> device_pb2.Package:
-        require_shell("SetAllowlist")
-        with _store_errors():
-            return _message(self._store.set_allowlist(request.package_name, request.targets))
-
-    async def ListPackages(
-        self, request: device_pb2.ListPackagesRequest, context: Any
-    ) -> device_pb2.ListPackagesResponse:
-        require_shell("ListPackages")
-        return device_pb2.ListPackagesResponse(
-            packages=[_message(package) for package in self._store.list()]
-        )
-
-    async def IssueLaunchToken(
-        self, request: device_pb2.IssueLaunchTokenRequest, context: Any
-    ) -> device_pb2.IssueLaunchTokenResponse:
-        require_shell("IssueLaunchToken")
-        with _store_errors():
-            token = self._store.issue_launch_token(request.package_name, request.pid)
-        logger.info("issued a launch token package=%s pid=%d", request.package_name, request.pid)
-        return device_pb2.IssueLaunchTokenResponse(token=token)
+        unload_at = model.unload_at
+        if unload_at is not None:
+            device.unload_at.CopyFrom(timestamp(unload_at))
+        return device
 
     async def LoadScript(
         self, request: device_pb2.LoadScriptRequest, context: Any
@@ -133,15 +99,43 @@ class DeviceControlServicer(device_pb2_grpc.DeviceControlServicer):
         require_shell("GetScript")
         return _script_state(self._scripted())
 
+    async def WatchDevice(
+        self, request: device_pb2.WatchDeviceRequest, context: Any
+    ) -> AsyncIterator[device_pb2.DeviceEvent]:
+        require_shell("WatchDevice")
+        generations = self._parts.generations
+        present = [
+            *(changed(package) for package in self._parts.store.list()),
+            device_pb2.DeviceEvent(clock_changed=to_message(generations.clock.state)),
+            availability_changed(generations),
+            model_changed(generations),
+        ]
+        async with aclosing(self._parts.events.watch(*present)) as events:
+            async for event in events:
+                yield event
+
     def _scripted(self) -> ScriptedBackend:
-        backend = self._generations.model.backend
+        backend = self._parts.generations.model.backend
         if not isinstance(backend, ScriptedBackend):
             raise SimulatorFault(
                 FaultKind.INVALID_REQUEST,
-                f"the model {self._generations.model.name!r} follows no script; "
+                f"the model {self._parts.generations.model.name!r} follows no script; "
                 "start the device with --model scripted:FILE",
             )
         return backend
+
+
+def availability_changed(generations: Generations) -> device_pb2.DeviceEvent:
+    return device_pb2.DeviceEvent(availability_changed=availability_message(generations))
+
+
+def model_changed(generations: Generations) -> device_pb2.DeviceEvent:
+    model = generations.model
+    made = device_pb2.DeviceEvent.ModelChanged(
+        state=model.state.name,
+        unavailable_reason=model.unavailable_reason or "",
+    )
+    return device_pb2.DeviceEvent(model_changed=made)
 
 
 def warn_of_left_over_steps(scripted: ScriptedBackend) -> None:
@@ -151,26 +145,6 @@ def warn_of_left_over_steps(scripted: ScriptedBackend) -> None:
         logger.warning(
             "the script has %d steps left over: %s", len(remaining), "; ".join(remaining)
         )
-
-
-@contextmanager
-def _store_errors() -> Iterator[None]:
-    try:
-        yield
-    except UnknownPackage as error:
-        raise SimulatorFault(FaultKind.NOT_FOUND, str(error)) from None
-    except ValueError as error:
-        raise SimulatorFault(FaultKind.INVALID_REQUEST, str(error)) from None
-
-
-def _message(package: Package) -> device_pb2.Package:
-    return device_pb2.Package(
-        package_name=package.package_name,
-        uid=package.uid,
-        permissions=sorted(package.permissions),
-        signing_digest=package.signing_digest,
-        allowlist_targets=sorted(package.allowlist_targets),
-    )
 
 
 def _script_state(scripted: ScriptedBackend) -> device_pb2.ScriptState:

@@ -1,80 +1,284 @@
-"""Generations of the device: admission, limits and the model, without gRPC."""
+"""Generations of the device: what is decided before one, around it and after it, without gRPC."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import random
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
+from typing import Literal
 
-from aicore_sim.device.profile import DeviceProfile
+from aicore_sim.device.errors import DeviceError, GenAiCode
+from aicore_sim.device.faults import FaultPlan, Fired, faulty_stream
+from aicore_sim.device.profile import DeviceProfile, Preference, ReleaseStage, ServedFeature
+from aicore_sim.device.virtual_clock import DeviceClock
 from aicore_sim.inference.backend import (
     Backend,
     BackendError,
     Chunk,
+    Finish,
     GenerateRequest,
     ModelInfo,
 )
 from aicore_sim.policy.admission import AdmissionQueue
-from aicore_sim.policy.failures import aicore_failure
-from aicore_sim.policy.features import Preference, ReleaseStage, require_feature
+from aicore_sim.policy.availability import Availability
+from aicore_sim.policy.availability_store import FeatureStatus
+from aicore_sim.policy.failures import (
+    DEVICE_BATTERY_QUOTA_EXCEEDED,
+    IPC_ERROR,
+    ErrorType,
+    aicore_failure,
+)
+from aicore_sim.policy.foreground import Foreground, left_the_top
+from aicore_sim.policy.interruption import Interruptible
 from aicore_sim.policy.limits import TokenLimits
+from aicore_sim.policy.quota import Quota
+from aicore_sim.service.answer import Account, Stalled, without_stalls
+from aicore_sim.service.fault_port import ChunkPort, WorkerKilled, fault_rule
 from aicore_sim.service.model import DeviceModel
+from aicore_sim.service.trace import CallTrace, Phase
 
+PaceName = Literal["host", "phone"]
+Selection = tuple[ReleaseStage, Preference]
+
+STALL_SECONDS = 120.0
+"""Real seconds after which a model that says nothing is taken for stuck."""
 _SEED_BITS = 31
+_QUOTA_RULES = {
+    int(GenAiCode.BUSY): "quota",
+    int(GenAiCode.PER_APP_BATTERY_USE_QUOTA_EXCEEDED): "quota.app-battery",
+    DEVICE_BATTERY_QUOTA_EXCEEDED: "quota.device-battery",
+}
 
 
 class Generations:
     """What an app may ask of the model. Every method raises GenAiError as AICore would."""
 
-    def __init__(self, profile: DeviceProfile, model: DeviceModel, *, seed: int) -> None:
+    def __init__(
+        self,
+        profile: DeviceProfile,
+        model: DeviceModel,
+        *,
+        clock: DeviceClock,
+        availability: Availability,
+        quota: Quota,
+        foreground: Foreground,
+        faults: FaultPlan,
+        seed: int,
+        pace: PaceName = "host",
+        stall_seconds: float | None = STALL_SECONDS,
+    ) -> None:
+        """`stall_seconds`: None for a model whose silence is meant, as a scripted one's."""
         self.profile = profile
         self.model = model
-        self.queue = AdmissionQueue(slots=profile.queue.slots, waiting=profile.queue.waiting)
+        self.clock = clock
+        self.availability = availability
+        self.quota = quota
+        self.foreground = foreground
+        self.faults = faults
+        self.pace: PaceName = pace
+        waiting = 0 if profile.queue.fail_fast else profile.queue.waiting
+        self.queue = AdmissionQueue(slots=profile.queue.slots, waiting=waiting)
         self._random = random.Random(seed)
+        self._stall_seconds = stall_seconds
+        self._stopping = False
+        self._running: dict[int, tuple[CallTrace, Callable[[DeviceError, str], None]]] = {}
+        self._none_left = asyncio.Event()
+        self._none_left.set()
 
-    def feature_id(self, selection: tuple[ReleaseStage, Preference]) -> int:
-        """Raises GenAiError 606 for a selection that the device does not serve."""
-        return require_feature(self.profile, *selection)
+    @property
+    def calls(self) -> tuple[CallTrace, ...]:
+        """Every generation, oldest first."""
+        return tuple(trace for trace, _ in self._running.values())
 
-    def token_limits(self, info: ModelInfo) -> TokenLimits:
-        """The profile's limits, or the model's own where that has less room."""
+    def require_running(self, trace: CallTrace) -> None:
+        """Raises GenAiError 8 while AICore stops."""
+        if self._stopping:
+            trace.rule = "stopping"
+            raise aicore_failure(GenAiCode.NOT_AVAILABLE, "AICore stops.")
+
+    def check_status(self, selection: Selection) -> FeatureStatus:
+        """`checkStatus`. Raises as `Availability.check_status`."""
+        status = self.availability.check_status(*selection)
+        if status is FeatureStatus.AVAILABLE and self.model.unavailable_reason is not None:
+            return FeatureStatus.UNAVAILABLE
+        return status
+
+    def token_limits(self, feature: ServedFeature, info: ModelInfo) -> TokenLimits:
+        """The feature's limits, or the model's own where that has less room."""
         return TokenLimits(
             input=self.profile.input_token_limit,
-            total=min(self.profile.token_limit, info.token_limit),
+            total=min(feature.token_limit, info.token_limit),
         )
 
-    async def model_info(self) -> ModelInfo:
-        """Raises GenAiError 8."""
-        return (await self.model.ready()).info
+    async def warm_up(self, trace: CallTrace) -> None:
+        """Load the model. Raises GenAiError 8."""
+        with self.model.in_use():
+            trace.enter(Phase.LOADING_MODEL)
+            await self.model.ready()
 
-    async def count_tokens(self, request: GenerateRequest) -> int:
+    async def count_tokens(self, trace: CallTrace, request: GenerateRequest) -> int:
         """Raises GenAiError 8, or what the model reports."""
-        backend = await self.model.ready()
-        try:
-            return await backend.count_tokens(request)
-        except BackendError as error:
-            raise aicore_failure(error.error_code, error.message) from error
-
-    async def generate(self, request: GenerateRequest) -> AsyncGenerator[Chunk, None]:
-        """One answer, in line with the others. Closing it stops the model and frees the slot.
-
-        Raises GenAiError: 8 and 9 at once, 12 before inference, and what the model reports.
-        """
-        self.model.require_available()
-        async with self.queue.slot():
+        with self.model.in_use():
+            trace.enter(Phase.LOADING_MODEL)
             backend = await self.model.ready()
+            trace.enter(None)
+            return await _counted(trace, backend, request)
+
+    def admit(self, trace: CallTrace, selection: Selection) -> ServedFeature:
+        """What can be decided about a generation when it arrives. Costs nothing.
+
+        Raises GenAiError: 601, -101, 606, 8 (availability), 30 (foreground), 27, 28, 9 (quota), 8.
+        """
+        trace.rule = "availability"
+        feature = self.availability.require_available(*selection)
+        trace.rule = "foreground"
+        self.foreground.require_top(trace.uid)
+        trace.rule = "quota"
+        with _named_quota(trace):
+            self.quota.check(trace.uid)
+        trace.rule = "model"
+        self.model.require_available()
+        return feature
+
+    async def generate(
+        self,
+        trace: CallTrace,
+        feature: ServedFeature,
+        request: GenerateRequest,
+        fired: Sequence[Fired] = (),
+    ) -> AsyncGenerator[Chunk, None]:
+        """One answer, in line with the others, once `admit` let it pass. Closing it stops the
+        model and frees the slot. The last chunk comes when everything is freed and charged.
+
+        Raises GenAiError: 9 at once, 12 before inference, 30 when the app leaves the top, and what
+        the model reports.
+        """
+        answer = Interruptible(
+            self._in_line(trace, feature, request, fired), name=f"stream-of-{trace.uid}"
+        )
+
+        def interrupt(error: DeviceError, rule: str) -> None:
+            trace.decide(rule)
+            answer.interrupt(error)
+
+        with (
+            self._registered(trace, interrupt),
+            self.foreground.when_left(trace.uid, lambda: interrupt(left_the_top(), "foreground")),
+        ):
+            async with aclosing(answer.items()) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+
+    def end_all(self, error: DeviceError, rule: str, *, uid: int | None = None) -> None:
+        """End the generations of one app, or of all apps, with `error`."""
+        for trace, interrupt in list(self._running.values()):
+            if uid in (None, trace.uid):
+                interrupt(error, rule)
+
+    async def shut_down(self, timeout: float) -> bool:
+        """Refuse new calls with 8 and end the running ones with 6, as when the service goes away.
+
+        Whether there was any. Returns when they have ended, after `timeout` seconds at the latest.
+        """
+        self._stopping = True
+        had_some = bool(self._running)
+        gone = aicore_failure(IPC_ERROR, "AICore stops.", error_type=ErrorType.CONNECTION_ERROR)
+        self.end_all(gone, "stopping")
+        self.model.shut_down()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                await self._none_left.wait()
+        return had_some
+
+    @contextlib.contextmanager
+    def _registered(
+        self, trace: CallTrace, interrupt: Callable[[DeviceError, str], None]
+    ) -> Iterator[None]:
+        self._running[id(trace)] = (trace, interrupt)
+        self._none_left.clear()
+        try:
+            yield
+        finally:
+            del self._running[id(trace)]
+            if not self._running:
+                self._none_left.set()
+
+    async def _in_line(
+        self,
+        trace: CallTrace,
+        feature: ServedFeature,
+        request: GenerateRequest,
+        fired: Sequence[Fired],
+    ) -> AsyncGenerator[Chunk, None]:
+        last: Finish | None = None
+        trace.rule = "queue"
+        trace.enter(Phase.QUEUED)
+        async with contextlib.AsyncExitStack() as held:
+            # Others hold the slot and move on with time; we only wait.
+            with self.clock.idle():
+                await held.enter_async_context(self.queue.slot())
+            held.enter_context(self.model.in_use())
+            trace.rule = "model"
+            trace.enter(Phase.LOADING_MODEL)
+            backend = await self.model.ready()
+            trace.enter(Phase.PREFILL)
+            input_tokens = await self._count_within_limits(trace, feature, backend, request)
+            trace.rule = "quota"
+            with _named_quota(trace):
+                run = held.enter_context(self.quota.inference(trace.uid))
+            trace.rule = "model"
+            if fired:
+                trace.decide(fault_rule(fired))
+            account = Account(
+                feature.speed,
+                run,
+                trace,
+                clock=self.clock,
+                input_tokens=input_tokens,
+                paced=self.pace == "phone",
+            )
+            stream = self._stream(backend, self._seeded(request), fired)
             try:
-                await self._check_limits(backend, request)
-                async with aclosing(_stream(backend, self._seeded(request))) as chunks:
+                async with aclosing(account.kept(stream)) as chunks:
                     async for chunk in chunks:
-                        yield chunk
+                        if isinstance(chunk, Finish):
+                            last = chunk
+                        else:
+                            yield chunk
             except BackendError as error:
                 raise aicore_failure(error.error_code, error.message) from error
+            except Stalled as error:
+                raise aicore_failure(GenAiCode.INTERNAL_ERROR, str(error)) from None
+        # Only now, so that the app's next call finds the slot free and this one charged.
+        if last is not None:
+            yield last
 
-    async def _check_limits(self, backend: Backend, request: GenerateRequest) -> None:
-        input_tokens = await backend.count_tokens(request)
-        limits = self.token_limits(backend.info)
+    async def _count_within_limits(
+        self,
+        trace: CallTrace,
+        feature: ServedFeature,
+        backend: Backend,
+        request: GenerateRequest,
+    ) -> int:
+        input_tokens = await _counted(trace, backend, request)
+        trace.rule = "limits"
+        limits = self.token_limits(feature, backend.info)
         limits.check(input_tokens, request.sampling.max_output_tokens)
+        return input_tokens
+
+    def _stream(
+        self, backend: Backend, request: GenerateRequest, fired: Sequence[Fired]
+    ) -> AsyncGenerator[Chunk, None]:
+        """What the model says, with the faults of the call in it."""
+        worker = WorkerKilled(self.model, backend)
+        chunks = worker.watched(backend.generate(request))
+        if self._stall_seconds is not None:
+            chunks = without_stalls(chunks, self._stall_seconds, worker.kill)
+        if not fired:
+            return chunks
+        return faulty_stream(fired, chunks, ChunkPort(worker))
 
     def _seeded(self, request: GenerateRequest) -> GenerateRequest:
         """A request without a seed gets one drawn from the device's, so that runs repeat."""
@@ -86,12 +290,21 @@ class Generations:
         return request.model_copy(update={"sampling": sampling})
 
 
-async def _stream(backend: Backend, request: GenerateRequest) -> AsyncGenerator[Chunk, None]:
-    stream = backend.generate(request)
+async def _counted(trace: CallTrace, backend: Backend, request: GenerateRequest) -> int:
     try:
-        async for chunk in stream:
-            yield chunk
-    finally:
-        close = getattr(stream, "aclose", None)
-        if close is not None:
-            await close()
+        counted = await backend.count_tokens(request)
+    except BackendError as error:
+        raise aicore_failure(error.error_code, error.message) from error
+    trace.figures["input_tokens"] = counted
+    return counted
+
+
+@contextlib.contextmanager
+def _named_quota(trace: CallTrace) -> Iterator[None]:
+    """Tell the rules of the quota apart in the journal, which apps cannot."""
+    try:
+        yield
+    except DeviceError as error:
+        code = getattr(error, "error_code", 0)
+        trace.rule = _QUOTA_RULES.get(code, "quota")
+        raise

@@ -31,6 +31,11 @@ class Scope(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     SCOPE_GLOBAL: _ClassVar[Scope]
     SCOPE_ACTIVITY: _ClassVar[Scope]
 
+class CallerLibrary(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CALLER_LIBRARY_PLATFORM: _ClassVar[CallerLibrary]
+    CALLER_LIBRARY_JETPACK: _ClassVar[CallerLibrary]
+
 class EnabledState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     APP_FUNCTION_STATE_DEFAULT: _ClassVar[EnabledState]
@@ -52,6 +57,8 @@ TYPE_PARCELABLE: DataType
 TYPE_ONE_OF: DataType
 SCOPE_GLOBAL: Scope
 SCOPE_ACTIVITY: Scope
+CALLER_LIBRARY_PLATFORM: CallerLibrary
+CALLER_LIBRARY_JETPACK: CallerLibrary
 APP_FUNCTION_STATE_DEFAULT: EnabledState
 APP_FUNCTION_STATE_ENABLED: EnabledState
 APP_FUNCTION_STATE_DISABLED: EnabledState
@@ -174,7 +181,7 @@ class AppFunctionMetadata(_message.Message):
     def __init__(self, name: _Optional[_Union[AppFunctionName, _Mapping]] = ..., schema: _Optional[_Union[SchemaMetadata, _Mapping]] = ..., parameters: _Optional[_Iterable[_Union[ParameterMetadata, _Mapping]]] = ..., response: _Optional[_Union[ResponseMetadata, _Mapping]] = ..., description: _Optional[str] = ..., deprecation_message: _Optional[str] = ..., scope: _Optional[_Union[Scope, str]] = ..., access_level: _Optional[int] = ..., is_compat_enforcement_enabled: _Optional[bool] = ..., is_enabled_by_default: _Optional[bool] = ..., components: _Optional[_Mapping[str, DataTypeMetadata]] = ..., instruction: _Optional[str] = ...) -> None: ...
 
 class SearchRequest(_message.Message):
-    __slots__ = ("package_names", "function_names", "schema_category", "schema_name", "min_schema_version", "scopes", "page_size", "page_token", "calling_package")
+    __slots__ = ("package_names", "function_names", "schema_category", "schema_name", "min_schema_version", "scopes", "page_size", "page_token", "calling_package", "library")
     PACKAGE_NAMES_FIELD_NUMBER: _ClassVar[int]
     FUNCTION_NAMES_FIELD_NUMBER: _ClassVar[int]
     SCHEMA_CATEGORY_FIELD_NUMBER: _ClassVar[int]
@@ -184,6 +191,7 @@ class SearchRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     CALLING_PACKAGE_FIELD_NUMBER: _ClassVar[int]
+    LIBRARY_FIELD_NUMBER: _ClassVar[int]
     package_names: _containers.RepeatedScalarFieldContainer[str]
     function_names: _containers.RepeatedCompositeFieldContainer[AppFunctionName]
     schema_category: str
@@ -193,7 +201,8 @@ class SearchRequest(_message.Message):
     page_size: int
     page_token: str
     calling_package: str
-    def __init__(self, package_names: _Optional[_Iterable[str]] = ..., function_names: _Optional[_Iterable[_Union[AppFunctionName, _Mapping]]] = ..., schema_category: _Optional[str] = ..., schema_name: _Optional[str] = ..., min_schema_version: _Optional[int] = ..., scopes: _Optional[_Iterable[_Union[Scope, str]]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., calling_package: _Optional[str] = ...) -> None: ...
+    library: CallerLibrary
+    def __init__(self, package_names: _Optional[_Iterable[str]] = ..., function_names: _Optional[_Iterable[_Union[AppFunctionName, _Mapping]]] = ..., schema_category: _Optional[str] = ..., schema_name: _Optional[str] = ..., min_schema_version: _Optional[int] = ..., scopes: _Optional[_Iterable[_Union[Scope, str]]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., calling_package: _Optional[str] = ..., library: _Optional[_Union[CallerLibrary, str]] = ...) -> None: ...
 
 class SearchResponse(_message.Message):
     __slots__ = ("functions", "next_page_token")
@@ -214,12 +223,14 @@ class AppFunctionState(_message.Message):
     def __init__(self, name: _Optional[_Union[AppFunctionName, _Mapping]] = ..., is_enabled: _Optional[bool] = ..., activity_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class GetStatesRequest(_message.Message):
-    __slots__ = ("names", "calling_package")
+    __slots__ = ("names", "calling_package", "library")
     NAMES_FIELD_NUMBER: _ClassVar[int]
     CALLING_PACKAGE_FIELD_NUMBER: _ClassVar[int]
+    LIBRARY_FIELD_NUMBER: _ClassVar[int]
     names: _containers.RepeatedCompositeFieldContainer[AppFunctionName]
     calling_package: str
-    def __init__(self, names: _Optional[_Iterable[_Union[AppFunctionName, _Mapping]]] = ..., calling_package: _Optional[str] = ...) -> None: ...
+    library: CallerLibrary
+    def __init__(self, names: _Optional[_Iterable[_Union[AppFunctionName, _Mapping]]] = ..., calling_package: _Optional[str] = ..., library: _Optional[_Union[CallerLibrary, str]] = ...) -> None: ...
 
 class GetStatesResponse(_message.Message):
     __slots__ = ("states",)
@@ -227,19 +238,38 @@ class GetStatesResponse(_message.Message):
     states: _containers.RepeatedCompositeFieldContainer[AppFunctionState]
     def __init__(self, states: _Optional[_Iterable[_Union[AppFunctionState, _Mapping]]] = ...) -> None: ...
 
+class CallerVerification(_message.Message):
+    __slots__ = ("binder_token", "pending_intent")
+    class PendingIntent(_message.Message):
+        __slots__ = ("creator_package", "creator_uid", "creator_holds_execute_system")
+        CREATOR_PACKAGE_FIELD_NUMBER: _ClassVar[int]
+        CREATOR_UID_FIELD_NUMBER: _ClassVar[int]
+        CREATOR_HOLDS_EXECUTE_SYSTEM_FIELD_NUMBER: _ClassVar[int]
+        creator_package: str
+        creator_uid: int
+        creator_holds_execute_system: bool
+        def __init__(self, creator_package: _Optional[str] = ..., creator_uid: _Optional[int] = ..., creator_holds_execute_system: _Optional[bool] = ...) -> None: ...
+    BINDER_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    PENDING_INTENT_FIELD_NUMBER: _ClassVar[int]
+    binder_token: bytes
+    pending_intent: CallerVerification.PendingIntent
+    def __init__(self, binder_token: _Optional[bytes] = ..., pending_intent: _Optional[_Union[CallerVerification.PendingIntent, _Mapping]] = ...) -> None: ...
+
 class ExecuteRequest(_message.Message):
-    __slots__ = ("name", "parameters", "activity_id", "calling_package", "target_user")
+    __slots__ = ("name", "parameters", "activity_id", "calling_package", "target_user", "verification")
     NAME_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_FIELD_NUMBER: _ClassVar[int]
     ACTIVITY_ID_FIELD_NUMBER: _ClassVar[int]
     CALLING_PACKAGE_FIELD_NUMBER: _ClassVar[int]
     TARGET_USER_FIELD_NUMBER: _ClassVar[int]
+    VERIFICATION_FIELD_NUMBER: _ClassVar[int]
     name: AppFunctionName
     parameters: _types_pb2.ObjectValue
     activity_id: str
     calling_package: str
     target_user: int
-    def __init__(self, name: _Optional[_Union[AppFunctionName, _Mapping]] = ..., parameters: _Optional[_Union[_types_pb2.ObjectValue, _Mapping]] = ..., activity_id: _Optional[str] = ..., calling_package: _Optional[str] = ..., target_user: _Optional[int] = ...) -> None: ...
+    verification: CallerVerification
+    def __init__(self, name: _Optional[_Union[AppFunctionName, _Mapping]] = ..., parameters: _Optional[_Union[_types_pb2.ObjectValue, _Mapping]] = ..., activity_id: _Optional[str] = ..., calling_package: _Optional[str] = ..., target_user: _Optional[int] = ..., verification: _Optional[_Union[CallerVerification, _Mapping]] = ...) -> None: ...
 
 class ExecuteResponse(_message.Message):
     __slots__ = ("return_value",)
@@ -304,30 +334,74 @@ class GetCallingPackageRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetCallingPackageResponse(_message.Message):
-    __slots__ = ("package_name",)
+    __slots__ = ("package_name", "uid", "permissions", "sdk_int_full")
     PACKAGE_NAME_FIELD_NUMBER: _ClassVar[int]
+    UID_FIELD_NUMBER: _ClassVar[int]
+    PERMISSIONS_FIELD_NUMBER: _ClassVar[int]
+    SDK_INT_FULL_FIELD_NUMBER: _ClassVar[int]
     package_name: str
-    def __init__(self, package_name: _Optional[str] = ...) -> None: ...
+    uid: int
+    permissions: _containers.RepeatedScalarFieldContainer[str]
+    sdk_int_full: int
+    def __init__(self, package_name: _Optional[str] = ..., uid: _Optional[int] = ..., permissions: _Optional[_Iterable[str]] = ..., sdk_int_full: _Optional[int] = ...) -> None: ...
 
 class ExplainRequest(_message.Message):
-    __slots__ = ("package_name", "function")
+    __slots__ = ("package_name", "function", "id_filter")
     PACKAGE_NAME_FIELD_NUMBER: _ClassVar[int]
     FUNCTION_FIELD_NUMBER: _ClassVar[int]
+    ID_FILTER_FIELD_NUMBER: _ClassVar[int]
     package_name: str
     function: AppFunctionName
-    def __init__(self, package_name: _Optional[str] = ..., function: _Optional[_Union[AppFunctionName, _Mapping]] = ...) -> None: ...
+    id_filter: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, package_name: _Optional[str] = ..., function: _Optional[_Union[AppFunctionName, _Mapping]] = ..., id_filter: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ExplainResponse(_message.Message):
-    __slots__ = ("discoverable", "discovery_reason", "execute_error_code", "execute_reason")
+    __slots__ = ("discoverable", "discovery_reason", "execute_error_code", "execute_reason", "discovery_rule", "execute_rule", "filtered_out")
     DISCOVERABLE_FIELD_NUMBER: _ClassVar[int]
     DISCOVERY_REASON_FIELD_NUMBER: _ClassVar[int]
     EXECUTE_ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
     EXECUTE_REASON_FIELD_NUMBER: _ClassVar[int]
+    DISCOVERY_RULE_FIELD_NUMBER: _ClassVar[int]
+    EXECUTE_RULE_FIELD_NUMBER: _ClassVar[int]
+    FILTERED_OUT_FIELD_NUMBER: _ClassVar[int]
     discoverable: bool
     discovery_reason: str
     execute_error_code: int
     execute_reason: str
-    def __init__(self, discoverable: _Optional[bool] = ..., discovery_reason: _Optional[str] = ..., execute_error_code: _Optional[int] = ..., execute_reason: _Optional[str] = ...) -> None: ...
+    discovery_rule: str
+    execute_rule: str
+    filtered_out: bool
+    def __init__(self, discoverable: _Optional[bool] = ..., discovery_reason: _Optional[str] = ..., execute_error_code: _Optional[int] = ..., execute_reason: _Optional[str] = ..., discovery_rule: _Optional[str] = ..., execute_rule: _Optional[str] = ..., filtered_out: _Optional[bool] = ...) -> None: ...
+
+class WatchDecisionsRequest(_message.Message):
+    __slots__ = ("after_id", "only_recorded")
+    AFTER_ID_FIELD_NUMBER: _ClassVar[int]
+    ONLY_RECORDED_FIELD_NUMBER: _ClassVar[int]
+    after_id: int
+    only_recorded: bool
+    def __init__(self, after_id: _Optional[int] = ..., only_recorded: _Optional[bool] = ...) -> None: ...
+
+class AppFunctionDecision(_message.Message):
+    __slots__ = ("id", "time", "operation", "calling_package", "function", "rule", "reason", "allowed", "error_code")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    OPERATION_FIELD_NUMBER: _ClassVar[int]
+    CALLING_PACKAGE_FIELD_NUMBER: _ClassVar[int]
+    FUNCTION_FIELD_NUMBER: _ClassVar[int]
+    RULE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    ALLOWED_FIELD_NUMBER: _ClassVar[int]
+    ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    time: float
+    operation: str
+    calling_package: str
+    function: AppFunctionName
+    rule: str
+    reason: str
+    allowed: bool
+    error_code: int
+    def __init__(self, id: _Optional[int] = ..., time: _Optional[float] = ..., operation: _Optional[str] = ..., calling_package: _Optional[str] = ..., function: _Optional[_Union[AppFunctionName, _Mapping]] = ..., rule: _Optional[str] = ..., reason: _Optional[str] = ..., allowed: _Optional[bool] = ..., error_code: _Optional[int] = ...) -> None: ...
 
 class ProviderMessage(_message.Message):
     __slots__ = ("register", "result", "unregister")
@@ -363,23 +437,29 @@ class ProviderMessage(_message.Message):
 class HostMessage(_message.Message):
     __slots__ = ("registered", "call", "cancel")
     class Registered(_message.Message):
-        __slots__ = ("function_identifiers",)
+        __slots__ = ("function_identifiers", "sdk_int_full", "uid")
         FUNCTION_IDENTIFIERS_FIELD_NUMBER: _ClassVar[int]
+        SDK_INT_FULL_FIELD_NUMBER: _ClassVar[int]
+        UID_FIELD_NUMBER: _ClassVar[int]
         function_identifiers: _containers.RepeatedScalarFieldContainer[str]
-        def __init__(self, function_identifiers: _Optional[_Iterable[str]] = ...) -> None: ...
+        sdk_int_full: int
+        uid: int
+        def __init__(self, function_identifiers: _Optional[_Iterable[str]] = ..., sdk_int_full: _Optional[int] = ..., uid: _Optional[int] = ...) -> None: ...
     class Call(_message.Message):
-        __slots__ = ("call_id", "function_identifier", "parameters", "activity_id", "calling_package")
+        __slots__ = ("call_id", "function_identifier", "parameters", "activity_id", "calling_package", "verification")
         CALL_ID_FIELD_NUMBER: _ClassVar[int]
         FUNCTION_IDENTIFIER_FIELD_NUMBER: _ClassVar[int]
         PARAMETERS_FIELD_NUMBER: _ClassVar[int]
         ACTIVITY_ID_FIELD_NUMBER: _ClassVar[int]
         CALLING_PACKAGE_FIELD_NUMBER: _ClassVar[int]
+        VERIFICATION_FIELD_NUMBER: _ClassVar[int]
         call_id: int
         function_identifier: str
         parameters: _types_pb2.ObjectValue
         activity_id: str
         calling_package: str
-        def __init__(self, call_id: _Optional[int] = ..., function_identifier: _Optional[str] = ..., parameters: _Optional[_Union[_types_pb2.ObjectValue, _Mapping]] = ..., activity_id: _Optional[str] = ..., calling_package: _Optional[str] = ...) -> None: ...
+        verification: CallerVerification
+        def __init__(self, call_id: _Optional[int] = ..., function_identifier: _Optional[str] = ..., parameters: _Optional[_Union[_types_pb2.ObjectValue, _Mapping]] = ..., activity_id: _Optional[str] = ..., calling_package: _Optional[str] = ..., verification: _Optional[_Union[CallerVerification, _Mapping]] = ...) -> None: ...
     class Cancel(_message.Message):
         __slots__ = ("call_id",)
         CALL_ID_FIELD_NUMBER: _ClassVar[int]

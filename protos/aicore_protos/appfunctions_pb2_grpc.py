@@ -75,6 +75,11 @@ class AppFunctionManagerStub:
                 request_serializer=aicore__protos_dot_appfunctions__pb2.ExplainRequest.SerializeToString,
                 response_deserializer=aicore__protos_dot_appfunctions__pb2.ExplainResponse.FromString,
                 _registered_method=True)
+        self.WatchDecisions = channel.unary_stream(
+                '/aicore.sim.v1.AppFunctionManager/WatchDecisions',
+                request_serializer=aicore__protos_dot_appfunctions__pb2.WatchDecisionsRequest.SerializeToString,
+                response_deserializer=aicore__protos_dot_appfunctions__pb2.AppFunctionDecision.FromString,
+                _registered_method=True)
 
 
 class AppFunctionManagerServicer:
@@ -117,7 +122,9 @@ class AppFunctionManagerServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Observe(self, request, context):
-        """Changes of metadata and states after the call, in order.
+        """Changes of what the caller can discover, and of effective states, after the call, in order.
+        The first answer is empty and says that the observation has begun. An observer that reads
+        slowly gets the oldest changes merged into one.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -132,6 +139,13 @@ class AppFunctionManagerServicer:
 
     def Explain(self, request, context):
         """Why a caller may or may not see and run a function. Needs the control token.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def WatchDecisions(self, request, context):
+        """The host's decisions, the recorded ones and then each as it is made. Needs the control token.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -179,6 +193,11 @@ def add_AppFunctionManagerServicer_to_server(servicer, server):
                     servicer.Explain,
                     request_deserializer=aicore__protos_dot_appfunctions__pb2.ExplainRequest.FromString,
                     response_serializer=aicore__protos_dot_appfunctions__pb2.ExplainResponse.SerializeToString,
+            ),
+            'WatchDecisions': grpc.unary_stream_rpc_method_handler(
+                    servicer.WatchDecisions,
+                    request_deserializer=aicore__protos_dot_appfunctions__pb2.WatchDecisionsRequest.FromString,
+                    response_serializer=aicore__protos_dot_appfunctions__pb2.AppFunctionDecision.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -398,6 +417,33 @@ class AppFunctionManager:
             '/aicore.sim.v1.AppFunctionManager/Explain',
             aicore__protos_dot_appfunctions__pb2.ExplainRequest.SerializeToString,
             aicore__protos_dot_appfunctions__pb2.ExplainResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WatchDecisions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/aicore.sim.v1.AppFunctionManager/WatchDecisions',
+            aicore__protos_dot_appfunctions__pb2.WatchDecisionsRequest.SerializeToString,
+            aicore__protos_dot_appfunctions__pb2.AppFunctionDecision.FromString,
             options,
             channel_credentials,
             insecure,

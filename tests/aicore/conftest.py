@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import grpc.aio
 import pytest
@@ -68,12 +69,18 @@ def start_daemon(short_dir: Path) -> StartDaemon:
 
     @asynccontextmanager
     async def start(
-        *, script: str = "", backend: Backend | None = None, profile: str = "pixel-10"
+        *,
+        script: str = "",
+        backend: Backend | None = None,
+        profile: str = "pixel-10",
+        **more: Any,
     ) -> AsyncIterator[Daemon]:
+        """`more` are other ServeOptions."""
         home = DeviceHome(short_dir / "device")
         file = short_dir / "script.yaml"
         file.write_text(script)
-        options = ServeOptions(model=f"scripted:{file}", home=home, seed=7, profile=profile)
+        model = f"scripted:{file}"
+        options = ServeOptions(model=model, home=home, seed=7, profile=profile, **more)
         async with contextlib.AsyncExitStack() as stack:
             server = await stack.enter_async_context(AicoreServer(options, backend=backend))
             channel = await stack.enter_async_context(grpc.aio.insecure_channel(server.address))

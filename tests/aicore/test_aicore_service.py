@@ -18,13 +18,11 @@ from tests.aicore.conftest import Daemon, StartDaemon
 
 PREVIEW = aicore_pb2.ModelSelection(release_stage=aicore_pb2.PREVIEW, preference=aicore_pb2.FULL)
 CALLS_OF_LATER_VERSIONS = [
-    ("Download", aicore_pb2.DownloadRequest(), True),
-    ("Warmup", aicore_pb2.WarmupRequest(), False),
-    ("CreateCachedContext", aicore_pb2.CreateCachedContextRequest(), False),
-    ("GetCachedContext", aicore_pb2.GetCachedContextRequest(), False),
-    ("ListCachedContexts", aicore_pb2.ListCachedContextsRequest(), False),
-    ("DeleteCachedContext", aicore_pb2.DeleteCachedContextRequest(), False),
-    ("ClearImplicitCaches", aicore_pb2.ClearImplicitCachesRequest(), False),
+    ("CreateCachedContext", aicore_pb2.CreateCachedContextRequest()),
+    ("GetCachedContext", aicore_pb2.GetCachedContextRequest()),
+    ("ListCachedContexts", aicore_pb2.ListCachedContextsRequest()),
+    ("DeleteCachedContext", aicore_pb2.DeleteCachedContextRequest()),
+    ("ClearImplicitCaches", aicore_pb2.ClearImplicitCachesRequest()),
 ]
 BAD_MODEL = "AICore failed with error type 3-PREPARATION_ERROR and error code 8-NOT_AVAILABLE: "
 
@@ -277,7 +275,7 @@ async def test_an_app_that_stops_reading_and_cancels_frees_the_slot(
     start_daemon: StartDaemon,
 ) -> None:
     backend = HandDrivenBackend()
-    async with start_daemon(backend=backend) as daemon:
+    async with start_daemon(backend=backend, quota="off") as daemon:
         for _ in range(5):
             stream = daemon.app.start("GenerateContent", prompt("hi"))
             backend.release(2000)
@@ -386,12 +384,12 @@ async def test_requests_without_a_seed_get_the_same_ones_on_every_device_of_one_
 
 
 @pytest.mark.requirement("simulator.unimplemented-named")
-@pytest.mark.parametrize(("name", "request_", "stream"), CALLS_OF_LATER_VERSIONS)
+@pytest.mark.parametrize(("name", "request_"), CALLS_OF_LATER_VERSIONS)
 async def test_a_call_of_a_later_version_is_refused_by_its_name(
-    start_daemon: StartDaemon, name: str, request_: object, stream: bool
+    start_daemon: StartDaemon, name: str, request_: object
 ) -> None:
     async with start_daemon() as daemon:
-        fault = await daemon.app.fault(name, request_, stream=stream)
+        fault = await daemon.app.fault(name, request_)
     assert fault == errors_pb2.SimulatorError(
         kind=errors_pb2.SimulatorError.UNIMPLEMENTED,
         message=f"AICore.{name} is not implemented in this version of the simulator",
@@ -407,9 +405,10 @@ async def test_the_log_has_a_line_for_each_call_and_never_what_was_said(
         await daemon.app.fault("GenerateContent", prompt("prompt-secret"), stream=True)
     lines = [line for line in caplog.messages if line.startswith("rpc=GenerateContent")]
     assert [line.rpartition(" seconds=")[0] for line in lines] == [
-        "rpc=GenerateContent caller=com.example.app outcome=ok input_tokens=3 output_tokens=3",
-        "rpc=GenerateContent caller=com.example.app outcome=SCRIPT_DRIFT "
-        "input_tokens=0 output_tokens=0",
+        "rpc=GenerateContent caller=com.example.app outcome=ok code=0 "
+        "input_tokens=3 output_tokens=3",
+        "rpc=GenerateContent caller=com.example.app outcome=script-drift code=0 "
+        "input_tokens=3 output_tokens=0",
     ]
     assert "secret" not in caplog.text
 

@@ -10,10 +10,11 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import grpc
 import grpc.aio
+import pytest
 
 from aicore_protos import appfunctions_pb2 as pb
 from aicore_protos import appfunctions_pb2_grpc, errors_pb2
@@ -21,8 +22,10 @@ from aicore_sim.device.database import open_database
 from aicore_sim.device.home import DeviceHome
 from aicore_sim.device.packages import Identity, PackageStore
 from aicore_sim.device.permissions import full_name
+from aicore_sim.device.profile import DeviceProfile, PlatformName, load_profile
 from aicore_sim.rpc.server import MAX_MESSAGE_BYTES
-from aicore_sim.rpc.values import to_object
+from aicore_sim.rpc.values import to_object, to_value
+from appfunctions_host.access import AccessRules
 from appfunctions_host.host import AppFunctionHost
 from appfunctions_host.server import start_host
 from appfunctions_host.wire_errors import error_detail
@@ -48,6 +51,18 @@ def identity(
         allowlist_targets=frozenset(targets),
         is_shell=is_shell,
     )
+
+
+def profile_of(
+    platform: PlatformName = "android-17.2", *, denied_code: int = 1000
+) -> DeviceProfile:
+    profile = load_profile(platform=platform)
+    functions = profile.app_functions.model_copy(update={"denied_code": denied_code})
+    return profile.model_copy(update={"app_functions": functions})
+
+
+def rules_of(platform: PlatformName = "android-17.2", *, denied_code: int = 1000) -> AccessRules:
+    return AccessRules(profile_of(platform, denied_code=denied_code).app_functions)
 
 
 def name_of(function_identifier: str, package_name: str = PACKAGE) -> pb.AppFunctionName:
@@ -134,14 +149,23 @@ class Device:
 
 @contextlib.asynccontextmanager
 async def running_device(
-    folder: Path, *, denied_code: Literal[1000, 1003] = 1000, execution_timeout: float = 60.0
+    folder: Path,
+    *,
+    platform: PlatformName = "android-17.2",
+    denied_code: int = 1000,
+    execution_timeout: float = 60.0,
+    cancellation_timeout: float = 5.0,
 ) -> AsyncIterator[Device]:
     home = DeviceHome(folder / "device")
     home.prepare()
     with contextlib.closing(open_database(home.database_path, create=True)) as connection:
         packages = PackageStore(connection, control_token=home.read_control_token())
         host = AppFunctionHost(
-            connection, packages, denied_code=denied_code, execution_timeout=execution_timeout
+            connection,
+            packages,
+            profile=profile_of(platform, denied_code=denied_code),
+            execution_timeout=execution_timeout,
+            cancellation_timeout=cancellation_timeout,
         )
         running = await start_host(host, packages, f"unix:{home.socket_path('appfunctions')}")
         try:
@@ -162,14 +186,17 @@ async def running_device(
 
 @contextlib.asynccontextmanager
 async def provider_process(
-    device: Device, *services: str, package_name: str = PACKAGE
+    device: Device,
+    *services: str,
+    package_name: str = PACKAGE,
+    module: str = "tests.host.shop",
 ) -> AsyncIterator[Process]:
     """A provider of its own process that has printed READY."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
         "appfunctions_host.provider",
-        *(f"{package_name}=tests.host.shop:{service}" for service in services),
+        *(f"{package_name}={module}:{service}" for service in services),
         stdout=PIPE,
         cwd=ROOT,
         env=device.environment(package_name),
@@ -190,3 +217,62 @@ async def provider_process(
 async def next_line(process: Process) -> str:
     assert process.stdout is not None
     return (await soon(process.stdout.readline())).decode().strip()
+
+
+@dataclass(kw_only=True)
+class RawProvider:
+    """A provider's stream without the library, so that a test decides when and what it answers."""
+
+    stream: Any
+
+    async def next_call(self) -> pb.HostMessage:
+        message: pb.HostMessage = await soon(self.stream.read())
+        assert isinstance(message, pb.HostMessage), await self.failure()
+        return message
+
+    async def answer(self, call_id: int, value: object) -> None:
+        result = pb.ProviderMessage.CallResult(call_id=call_id, return_value=to_value(value))
+        await soon(self.stream.write(pb.ProviderMessage(result=result)))
+
+    async def failure(self) -> errors_pb2.ErrorDetail:
+        """How the host ended the stream."""
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await soon(self._drain())
+        return _detail(refused.value)
+
+    async def _drain(self) -> None:
+        while await self.stream.read() is not grpc.aio.EOF:
+            pass
+
+
+@contextlib.asynccontextmanager
+async def raw_provider(
+    device: Device,
+    *functions: pb.AppFunctionMetadata,
+    token: str | None = None,
+    package_name: str = PACKAGE,
+) -> AsyncIterator[RawProvider]:
+    stub: Any = appfunctions_pb2_grpc.AppFunctionProviderStub(device.channel)
+    bearer = token or device.tokens[package_name]
+    stream = stub.Connect(metadata=(("authorization", f"Bearer {bearer}"),))
+    try:
+        register = pb.ProviderMessage.Register(functions=functions, package_name=package_name)
+        await soon(stream.write(pb.ProviderMessage(register=register)))
+        registered = await soon(stream.read())
+        assert registered.WhichOneof("message") == "registered", registered
+        yield RawProvider(stream=stream)
+    finally:
+        stream.cancel()
+
+
+def trusted(identifier: str, **fields: Any) -> pb.AppFunctionMetadata:
+    """Metadata of a function; TRUSTED and enabled unless `fields` say otherwise."""
+    return pb.AppFunctionMetadata(
+        **{
+            "name": name_of(identifier),
+            "access_level": 300,
+            "is_enabled_by_default": True,
+            "is_compat_enforcement_enabled": True,
+            **fields,
+        }
+    )

@@ -29,6 +29,9 @@ EXITS = f"{PACKAGE}.TroubleTools#exits"
 HANG_IN_THREAD = f"{PACKAGE}.TroubleTools#hang_in_thread"
 HANG_SYNCHRONOUSLY = f"{PACKAGE}.TroubleTools#hang_synchronously"
 NOTHING = f"{PACKAGE}.TroubleTools#nothing"
+LONG_ERROR = f"{PACKAGE}.TroubleTools#long_error"
+BIG = f"{PACKAGE}.TroubleTools#big"
+INTERRUPTS = f"{PACKAGE}.TroubleTools#interrupts"
 
 released = threading.Event()
 """Lets `blocks_the_loop` return; for an app inside the test's process."""
@@ -110,6 +113,18 @@ class TroubleTools(AppFunctionService):
     @app_function_declaration
     def reports(self) -> str:
         raise AppFunctionException(3501, "not in this country", {"country": "XX"})
+
+    @app_function_declaration
+    def long_error(self, text: str, count: int, extra: int) -> str:
+        raise AppFunctionException(3501, text * count, {"hint": "h" * extra} if extra else None)
+
+    @app_function_declaration
+    def big(self, size: int) -> bytes:
+        return bytes(size)
+
+    @app_function_declaration
+    async def interrupts(self) -> str:
+        raise KeyboardInterrupt
 
     @app_function_declaration
     async def blocks_the_loop(self) -> str:

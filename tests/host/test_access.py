@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from aicore_sim.device.packages import SHELL
-from appfunctions_host.access import Rule, may_call_package, may_discover, may_execute_level
-from tests.host.rig import identity
+from appfunctions_host.access import Rule
+from tests.host.rig import identity, rules_of
 
 SHOP = "com.example.shop"
+RULES = rules_of()
 CALLERS = {
     "A": identity(SHOP),
     "A with the permission": identity(SHOP, "EXECUTE_APP_FUNCTIONS"),
@@ -65,7 +66,7 @@ CALLERS = {
     ],
 )
 def test_who_discovers_what(caller: str, self_: bool, system: bool, trusted: bool) -> None:
-    found = [may_discover(CALLERS[caller], SHOP, level).allowed for level in (100, 200, 300)]
+    found = [RULES.may_discover(CALLERS[caller], SHOP, level).allowed for level in (100, 200, 300)]
 
     assert found == [self_, system, trusted]
 
@@ -115,8 +116,10 @@ def test_who_discovers_what(caller: str, self_: bool, system: bool, trusted: boo
 def test_who_executes_what(caller: str, self_: int, system: int, trusted: int) -> None:
     found = []
     for level in (100, 200, 300):
-        right = may_call_package(CALLERS[caller], SHOP)
-        decision = right if not right.allowed else may_execute_level(CALLERS[caller], SHOP, level)
+        right = RULES.may_call_package(CALLERS[caller], SHOP)
+        decision = (
+            right if not right.allowed else RULES.may_execute_level(CALLERS[caller], SHOP, level)
+        )
         found.append(decision.error_code)
 
     assert found == [self_, system, trusted]
@@ -134,12 +137,12 @@ def test_who_executes_what(caller: str, self_: int, system: int, trusted: int) -
     ],
 )
 def test_a_decision_names_the_rule_that_made_it(caller: str, rule: Rule) -> None:
-    assert may_call_package(CALLERS[caller], SHOP).rule is rule
+    assert RULES.may_call_package(CALLERS[caller], SHOP).rule is rule
 
 
 @pytest.mark.requirement("appfunctions.execute.denied-text")
 def test_every_refusal_of_a_right_has_the_same_code_and_text() -> None:
-    refusals = [may_call_package(CALLERS[name], SHOP) for name in ("B", "C", "D-")]
+    refusals = [RULES.may_call_package(CALLERS[name], SHOP) for name in ("B", "C", "D-")]
 
     assert {(item.error_code, item.message) for item in refusals} == {
         (1000, "Caller does not have permission to execute the appfunction")
@@ -157,13 +160,15 @@ def test_every_refusal_of_a_right_has_the_same_code_and_text() -> None:
 def test_the_profile_chooses_the_code_of_a_call_that_only_the_level_forbids(
     denied_code: int, message: str
 ) -> None:
-    found = may_execute_level(CALLERS["D"], SHOP, 100, denied_code=denied_code)  # type: ignore[arg-type]
+    rules = rules_of(denied_code=denied_code)
+
+    found = rules.may_execute_level(CALLERS["D"], SHOP, 100)
 
     assert (found.allowed, found.rule) == (False, Rule.LEVEL_SELF)
     assert (found.error_code, found.message) == (denied_code, message)
 
 
 def test_an_unknown_level_is_closed_to_everyone_but_the_app_itself() -> None:
-    assert may_execute_level(CALLERS["E"], SHOP, 400).rule is Rule.LEVEL_UNKNOWN
-    assert not may_discover(CALLERS["E"], SHOP, 400).allowed
-    assert may_execute_level(CALLERS["A"], SHOP, 400).allowed
+    assert RULES.may_execute_level(CALLERS["E"], SHOP, 400).rule is Rule.LEVEL_UNKNOWN
+    assert not RULES.may_discover(CALLERS["E"], SHOP, 400).allowed
+    assert RULES.may_execute_level(CALLERS["A"], SHOP, 400).allowed

@@ -12,11 +12,11 @@ from aicore_protos import appfunctions_pb2 as pb
 from aicore_protos import types_pb2
 from aicore_sim.device.database import open_database
 from aicore_sim.device.errors import FaultKind, SimulatorFault
-from aicore_sim.device.packages import SHELL
+from aicore_sim.device.packages import SHELL, PackageStore
 from appfunctions_host.catalog import Catalog, FunctionName, SearchSpec
-from appfunctions_host.registry import Registry
+from appfunctions_host.registry import ProviderCall, Registry
 from appfunctions_host.state import EnabledStates
-from tests.host.rig import identity
+from tests.host.rig import identity, rules_of
 
 A = identity("com.a")
 AGENT = identity("com.agent", "EXECUTE_APP_FUNCTIONS", targets=["*"])
@@ -24,10 +24,14 @@ STRANGER = identity("com.stranger")
 
 
 class Idle:
-    async def call(
-        self, function_identifier: str, parameters: types_pb2.ObjectValue, *, calling_package: str
-    ) -> types_pb2.Value:
+    def __init__(self, *, current: bool = True) -> None:
+        self.current = current
+
+    async def call(self, call: ProviderCall) -> types_pb2.Value:
         raise AssertionError("not called here")
+
+    def is_current(self) -> bool:
+        return self.current
 
 
 def _function(
@@ -58,6 +62,9 @@ def database(tmp_path: Path) -> Path:
 @pytest.fixture
 def states(database: Path) -> Iterator[EnabledStates]:
     with closing(open_database(database, create=True)) as connection:
+        packages = PackageStore(connection)
+        for name in ("com.a", "com.b"):
+            packages.install(name)
         yield EnabledStates(connection)
 
 
@@ -81,8 +88,8 @@ def catalog(states: EnabledStates) -> Catalog:
         ],
         Idle(),
     )
-    registry.register("com.gone", [_function("com.gone", "T#x")], Idle())
-    return Catalog(registry, states, lambda package: package != "com.gone")
+    registry.register("com.gone", [_function("com.gone", "T#x")], Idle(current=False))
+    return Catalog(registry, states, rules_of())
 
 
 def _search(catalog: Catalog, spec: SearchSpec) -> list[FunctionName]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,18 +16,18 @@ from aicore_protos import appfunctions_pb2 as pb
 from aicore_protos import types_pb2
 from aicore_sim.device.database import open_database
 from aicore_sim.device.errors import AppFunctionError
-from aicore_sim.device.packages import Identity
+from aicore_sim.device.packages import Identity, PackageStore
 from aicore_sim.rpc.values import to_object, to_value
-from appfunctions_host.catalog import Catalog
 from appfunctions_host.dispatch import Dispatcher, Execution
-from appfunctions_host.registry import Registry
-from appfunctions_host.state import EnabledStates
-from tests.host.rig import identity, soon
+from appfunctions_host.host import AppFunctionHost
+from appfunctions_host.registry import ProviderCall
+from tests.host.rig import identity, profile_of, soon
 
 SHOP = "com.example.shop"
 OWN = identity(SHOP)
 AGENT = identity("com.agent", "EXECUTE_APP_FUNCTIONS", targets=["*"])
 NOT_ALLOWLISTED = identity("com.agent", "EXECUTE_APP_FUNCTIONS")
+SURFACE = identity("com.home", "EXECUTE_APP_FUNCTIONS_SYSTEM")
 STRANGER = identity("com.stranger")
 
 
@@ -38,12 +39,13 @@ class Recorder:
         self.entered = asyncio.Event()
         self.cancelled = asyncio.Event()
         self.blocks = False
+        self.failure: AppFunctionError | None = None
 
-    async def call(
-        self, function_identifier: str, parameters: types_pb2.ObjectValue, *, calling_package: str
-    ) -> types_pb2.Value:
-        self.calls.append((function_identifier, parameters, calling_package))
+    async def call(self, call: ProviderCall) -> types_pb2.Value:
+        self.calls.append((call.function_identifier, call.parameters, call.calling_package))
         self.entered.set()
+        if self.failure is not None:
+            raise self.failure
         if self.blocks:
             try:
                 await asyncio.Event().wait()
@@ -52,17 +54,21 @@ class Recorder:
                 raise
         return to_value("done")
 
+    def is_current(self) -> bool:
+        return True
+
 
 @pytest.fixture
 def provider() -> Recorder:
     return Recorder()
 
 
+MakeHost = Callable[..., AppFunctionHost]
+
+
 @pytest.fixture
-def catalog_and_states(
-    tmp_path: Path, provider: Recorder
-) -> Iterator[tuple[Catalog, EnabledStates]]:
-    registry = Registry()
+def make_host(tmp_path: Path, provider: Recorder) -> Iterator[MakeHost]:
+    """Hosts of one device on which the shop is installed and provides its functions."""
     levels = {"trusted": 300, "system": 200, "self": 100, "off": 300, "self_off": 100}
     functions = [
         pb.AppFunctionMetadata(
@@ -72,15 +78,33 @@ def catalog_and_states(
         )
         for name, level in levels.items()
     ]
-    registry.register(SHOP, functions, provider)
     with closing(open_database(tmp_path / "device.db", create=True)) as connection:
-        states = EnabledStates(connection)
-        yield Catalog(registry, states, lambda package: package == SHOP), states
+        packages = PackageStore(connection)
+        packages.install(SHOP)
+
+        def make(*, denied_code: int = 1000, execution_timeout: float = 60.0) -> AppFunctionHost:
+            host = AppFunctionHost(
+                connection,
+                packages,
+                profile=profile_of(denied_code=denied_code),
+                execution_timeout=execution_timeout,
+            )
+            host.registry.register(SHOP, functions, provider)
+            return host
+
+        yield make
 
 
 @pytest.fixture
-def dispatcher(catalog_and_states: tuple[Catalog, EnabledStates]) -> Dispatcher:
-    return Dispatcher(*catalog_and_states)
+async def host(make_host: MakeHost) -> AsyncIterator[AppFunctionHost]:
+    made = make_host()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def dispatcher(host: AppFunctionHost) -> Dispatcher:
+    return host.dispatcher
 
 
 CALL = Execution(package_name=SHOP, function_identifier="T#trusted", parameters=to_object({"a": 1}))
@@ -163,11 +187,112 @@ async def test_checks_come_in_androids_order_and_a_refused_call_reaches_no_provi
     assert provider.calls == []
 
 
+def _restrict(host_connection: sqlite3.Connection, policy: str) -> None:
+    host_connection.execute(
+        "INSERT INTO settings VALUES ('app_functions.policy', ?) "
+        "ON CONFLICT DO UPDATE SET value = excluded.value",
+        (policy,),
+    )
+
+
+@pytest.mark.requirement("appfunctions.caller.enterprise-policy")
+@pytest.mark.parametrize(
+    ("policy", "caller", "changes", "code"),
+    [
+        # The claim and the user come before the policy, everything else after.
+        ("disabled", STRANGER, {"claimed_package": SHOP, "target_user": 10}, 1000),
+        ("disabled", STRANGER, {"target_user": 10}, 1000),
+        ("disabled", STRANGER, {"package_name": ""}, 2002),
+        ("disabled", STRANGER, {}, 2002),
+        ("disabled", AGENT, {"function_identifier": "T#missing"}, 2002),
+        ("disabled", OWN, {}, 2002),
+        ("nonsense", OWN, {}, 2002),
+        ("disabled_cross_profile", AGENT, {}, 0),
+        ("not_controlled_by_policy", AGENT, {}, 0),
+    ],
+)
+async def test_a_restricted_policy_is_2002_after_the_callers_identity_and_before_its_right(
+    tmp_path: Path,
+    dispatcher: Dispatcher,
+    provider: Recorder,
+    policy: str,
+    caller: Identity,
+    changes: dict[str, Any],
+    code: int,
+) -> None:
+    with closing(open_database(tmp_path / "device.db", create=False)) as connection:
+        _restrict(connection, policy)
+    try:
+        await dispatcher.execute(caller, dataclasses.replace(CALL, **changes))
+        found = AppFunctionError(0, "")
+    except AppFunctionError as error:
+        found = error
+
+    assert found.error_code == code
+    assert len(provider.calls) == (code == 0)
+    if code == 2002:
+        assert found.message == "Cannot run on a user with a restricted enterprise policy"
+
+
+@pytest.mark.requirement("appfunctions.execute.near-matches")
+@pytest.mark.parametrize(
+    ("caller", "name", "near"),
+    [
+        (AGENT, "Tools#trusted", ["T#trusted"]),
+        (AGENT, "trusted", ["T#trusted"]),
+        (AGENT, "T#trustd", ["T#trusted"]),
+        (AGENT, "T#system", None),
+        (SURFACE, "T#sytem", ["T#system"]),
+        (AGENT, "T#sytem", None),
+        (OWN, "T#sel_off", ["T#self_off", "T#self", "T#off"]),
+        (AGENT, "T#wholly_different", None),
+    ],
+)
+async def test_a_missing_function_names_near_ones_that_the_caller_may_discover(
+    make_host: MakeHost, caller: Identity, name: str, near: list[str] | None
+) -> None:
+    dispatcher = make_host(denied_code=1003).dispatcher
+    with pytest.raises(AppFunctionError) as refused:
+        await dispatcher.execute(caller, dataclasses.replace(CALL, function_identifier=name))
+
+    assert (refused.value.error_code, refused.value.message) == (1003, "App function not found.")
+    assert refused.value.extras == (None if near is None else {"near_matches": near})
+
+
+@pytest.mark.requirement("simulator.audit.decisions")
+async def test_the_journal_holds_each_decision_and_how_an_execution_ended(
+    host: AppFunctionHost, dispatcher: Dispatcher, provider: Recorder
+) -> None:
+    await dispatcher.execute(AGENT, CALL)
+    for caller, name in ((STRANGER, "T#trusted"), (AGENT, "T#system"), (AGENT, "T#off")):
+        with pytest.raises(AppFunctionError):
+            await dispatcher.execute(caller, dataclasses.replace(CALL, function_identifier=name))
+    provider.failure = AppFunctionError(3501, "no")
+    with pytest.raises(AppFunctionError):
+        await dispatcher.execute(AGENT, CALL)
+
+    found = [
+        (entry.operation, entry.calling_package, entry.function_identifier, entry.rule)
+        + (entry.allowed, entry.error_code)
+        for entry in host.journal.read()
+    ]
+
+    assert found == [
+        ("execute", "com.agent", "T#trusted", "ALLOWLISTED", True, 0),
+        ("result", "com.agent", "T#trusted", "RETURNED", True, 0),
+        ("execute", "com.stranger", "T#trusted", "NO_PERMISSION", False, 1000),
+        ("execute", "com.agent", "T#system", "LEVEL_SYSTEM", False, 1000),
+        ("execute", "com.agent", "T#off", "DISABLED", False, 1002),
+        ("execute", "com.agent", "T#trusted", "ALLOWLISTED", True, 0),
+        ("result", "com.agent", "T#trusted", "FAILED", False, 3501),
+    ]
+
+
 @pytest.mark.requirement("appfunctions.execute.level-denied-code")
 async def test_with_denied_code_1003_a_hidden_function_looks_like_a_missing_one(
-    catalog_and_states: tuple[Catalog, EnabledStates],
+    make_host: MakeHost,
 ) -> None:
-    dispatcher = Dispatcher(*catalog_and_states, denied_code=1003)
+    dispatcher = make_host(denied_code=1003).dispatcher
     seen = []
     for name in ("T#self", "T#self_off", "T#missing"):
         with pytest.raises(AppFunctionError) as refused:
@@ -178,9 +303,9 @@ async def test_with_denied_code_1003_a_hidden_function_looks_like_a_missing_one(
 
 
 async def test_a_switch_takes_effect_at_the_next_call(
-    dispatcher: Dispatcher, catalog_and_states: tuple[Catalog, EnabledStates]
+    host: AppFunctionHost, dispatcher: Dispatcher
 ) -> None:
-    catalog, _ = catalog_and_states
+    catalog = host.catalog
     catalog.set_enabled(OWN, (SHOP, "T#trusted"), 2)
     with pytest.raises(AppFunctionError) as refused:
         await dispatcher.execute(AGENT, CALL)
@@ -192,10 +317,10 @@ async def test_a_switch_takes_effect_at_the_next_call(
 
 @pytest.mark.requirement("appfunctions.execute.time-limit")
 async def test_a_function_that_does_not_finish_is_cancelled_and_answered_with_3000(
-    catalog_and_states: tuple[Catalog, EnabledStates], provider: Recorder
+    make_host: MakeHost, provider: Recorder
 ) -> None:
     provider.blocks = True
-    dispatcher = Dispatcher(*catalog_and_states, execution_timeout=0.02)
+    dispatcher = make_host(execution_timeout=0.02).dispatcher
 
     with pytest.raises(AppFunctionError) as refused:
         await soon(dispatcher.execute(AGENT, CALL))

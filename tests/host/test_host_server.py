@@ -231,26 +231,6 @@ async def test_a_token_that_the_device_did_not_issue_is_unauthenticated(device: 
     assert detail.simulator.kind == Kind.UNAUTHENTICATED
 
 
-@pytest.mark.requirement("simulator.unimplemented-named")
-@pytest.mark.parametrize(
-    ("method", "request_message"),
-    [("Explain", pb.ExplainRequest()), ("Observe", pb.ObserveRequest())],
-)
-async def test_calls_of_a_later_version_say_so_by_name(
-    device: Device, method: str, request_message: Any
-) -> None:
-    shell = device.shell()
-    call = getattr(shell.stub, method)(request_message, metadata=shell.metadata, timeout=5)
-
-    with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await (call if method == "Explain" else anext(aiter(call)))
-
-    detail = error_detail(refused.value)
-    assert detail is not None
-    assert detail.simulator.kind == Kind.UNIMPLEMENTED
-    assert f"AppFunctionManager.{method}" in detail.simulator.message
-
-
 @pytest.mark.requirement(
     "appfunctions.execute.disabled",
     "appfunctions.state.is-enabled-own",
@@ -328,7 +308,7 @@ async def test_a_provider_may_register_only_for_the_package_of_its_token(device:
 async def test_a_second_provider_of_the_same_functions_is_refused_and_the_first_goes_on(
     device: Device, shop: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("appfunctions_host.service.TAKEOVER_SECONDS", 0.01)
+    monkeypatch.setattr("appfunctions_host.provider_service.TAKEOVER_SECONDS", 0.01)
 
     message = await _provider_failure(device, device.tokens[PACKAGE], PACKAGE)
 
@@ -434,7 +414,7 @@ async def test_an_app_inside_the_host_that_blocks_its_loop_blocks_only_itself(
     device.host.add_local(provider)
     try:
         blocked = asyncio.create_task(shop.execute(BLOCKS_LOOP))
-        assert len(await shop.discovered()) == 9
+        assert len(await shop.discovered()) == 12
         stranger = await device.install("com.ordinary").code(BLOCKS_LOOP)
         assert not blocked.done()
         released.set()

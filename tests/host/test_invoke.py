@@ -12,7 +12,12 @@ import pytest
 from aicore_protos import types_pb2
 from aicore_sim.device.errors import AppFunctionError
 from aicore_sim.rpc.values import to_object, to_value
-from appfunctions_host import AppFunctionException, AppFunctionService, app_function_declaration
+from appfunctions_host import (
+    AppFunctionException,
+    AppFunctionService,
+    PlatformAppFunctionService,
+    app_function_declaration,
+)
 from appfunctions_host.invoke import MAX_THREADS, Invoker
 from tests.host.rig import WAIT, soon
 
@@ -21,6 +26,15 @@ barrier = threading.Barrier(CALLS)
 gate = threading.Event()
 entered = threading.Semaphore(0)
 request_id: contextvars.ContextVar[str] = contextvars.ContextVar("request_id")
+
+
+class Quit(BaseException):
+    pass
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no text")
 
 
 class Tools(AppFunctionService):
@@ -67,11 +81,16 @@ class Tools(AppFunctionService):
             "stop": StopIteration("over"),
             "exit": SystemExit(3),
             "surrogate": RuntimeError("\ud800"),
+            "interrupt": KeyboardInterrupt(),
+            "generator": GeneratorExit(),
+            "base": Quit("enough"),
+            "mute": Mute(),
+            "long": RuntimeError("x" * 100_000),
         }[kind]
 
     @app_function_declaration
-    async def raises_async(self) -> str:
-        raise LookupError("gone")
+    async def raises_async(self, kind: str) -> str:
+        return self.raises(kind)
 
     @app_function_declaration
     async def gives_up(self) -> str:
@@ -84,6 +103,19 @@ class Tools(AppFunctionService):
     @app_function_declaration
     def reports_badly(self) -> str:
         raise AppFunctionException(1500, "no order", {"orders": {1, 2}})
+
+    @app_function_declaration
+    def reports_oddly(self, what: str) -> str:
+        deep: dict[str, object] = {}
+        for _ in range(2000):
+            deep = {"a": deep}
+        raise {
+            "code": AppFunctionException(2**40, "no order"),
+            "no code": AppFunctionException("3000", "no order"),  # type: ignore[arg-type]
+            "depth": AppFunctionException(3000, "no order", deep),
+            "extras": AppFunctionException(3000, "no order", 7),  # type: ignore[arg-type]
+            "message": AppFunctionException(3000, None),  # type: ignore[arg-type]
+        }[what]
 
     @app_function_declaration
     def lies(self) -> int:
@@ -165,7 +197,12 @@ async def test_a_cancelled_synchronous_call_keeps_its_thread_until_the_function_
     assert await soon(late) == to_value("app-function")
 
 
-@pytest.mark.requirement("appfunctions.error.app-unknown", "jetpack.errors.service-mapping")
+@pytest.mark.requirement(
+    "appfunctions.error.app-unknown",
+    "appfunctions.error.base-exceptions",
+    "jetpack.errors.service-mapping",
+)
+@pytest.mark.parametrize("method", ["raises", "raises_async"])
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
@@ -174,14 +211,74 @@ async def test_a_cancelled_synchronous_call_keeps_its_thread_until_the_function_
         ("stop", "coroutine raised StopIteration"),
         ("exit", "3"),
         ("surrogate", "?"),
+        ("interrupt", "KeyboardInterrupt"),
+        ("generator", "GeneratorExit"),
+        ("base", "enough"),
+        ("mute", "Mute"),
     ],
 )
-async def test_whatever_a_function_raises_is_a_3000_with_its_message(
-    invoker: Invoker, kind: str, message: str
+async def test_whatever_a_function_raises_is_a_3000_with_its_message_and_the_next_call_works(
+    invoker: Invoker, method: str, kind: str, message: str
 ) -> None:
-    error = await _failure(invoker, "raises", kind=kind)
+    error = await _failure(invoker, method, kind=kind)
 
     assert (error.error_code, error.message) == (3000, message)
+    assert await _invoke(invoker, "quick") == to_value("quick")
+
+
+@pytest.mark.requirement("simulator.error-text-cut")
+async def test_a_very_long_message_is_cut_with_a_note(invoker: Invoker) -> None:
+    error = await _failure(invoker, "raises", kind="long")
+
+    assert error.message.startswith("xxx")
+    assert error.message.endswith(" … (100000 bytes in all)")
+    assert len(error.message.encode()) <= 2000
+
+
+@pytest.mark.requirement("appfunctions.error.unsendable-report")
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ("code", "the error code 1099511627776 is no 32-bit integer"),
+        ("no code", "the error code '3000' is no 32-bit integer"),
+        (
+            "depth",
+            "the extras of its exception cannot be sent: they nest deeper than 24 levels",
+        ),
+        ("extras", "the extras of its exception cannot be sent"),
+    ],
+)
+async def test_a_report_that_cannot_be_sent_is_a_3000_that_says_why(
+    invoker: Invoker, what: str, message: str
+) -> None:
+    error = await _failure(invoker, "reports_oddly", what=what)
+
+    assert error.error_code == 3000
+    assert error.message.startswith(f"com.a.Tools#reports_oddly: {message}")
+
+
+async def test_a_report_without_a_message_keeps_its_code(invoker: Invoker) -> None:
+    error = await _failure(invoker, "reports_oddly", what="message")
+
+    assert (error.error_code, error.message) == (3000, "None")
+
+
+class Platform(PlatformAppFunctionService):
+    @app_function_declaration
+    def raises(self, kind: str) -> str:
+        raise {"value": ValueError("no such order"), "other": LookupError("gone")}[kind]
+
+
+@pytest.mark.requirement("appfunctions.error.illegal-argument-of-function")
+@pytest.mark.parametrize(("kind", "code"), [("value", 1001), ("other", 3000)])
+async def test_a_value_error_of_a_platform_service_is_1001_and_anything_else_3000(
+    kind: str, code: int
+) -> None:
+    invoker = Invoker("com.a", [Platform])
+    with pytest.raises(AppFunctionError) as refused:
+        await soon(invoker.invoke("com.a.Platform#raises", to_object({"kind": kind})))
+
+    assert refused.value.error_code == code
 
 
 @pytest.mark.requirement(
@@ -192,7 +289,6 @@ async def test_whatever_a_function_raises_is_a_3000_with_its_message(
 @pytest.mark.parametrize(
     ("method", "code", "message", "extras"),
     [
-        ("raises_async", 3000, "gone", None),
         ("gives_up", 2001, "com.a.Tools#gives_up was cancelled", None),
         ("reports", 1500, "no order", {"orderId": "7"}),
         (

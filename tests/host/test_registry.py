@@ -9,15 +9,16 @@ import pytest
 from aicore_protos import appfunctions_pb2 as pb
 from aicore_protos import types_pb2
 from aicore_sim.device.errors import FaultKind, SimulatorFault
-from appfunctions_host.registry import Registry
+from appfunctions_host.registry import ProviderCall, Registry
 from tests.host.rig import soon
 
 
 class Idle:
-    async def call(
-        self, function_identifier: str, parameters: types_pb2.ObjectValue, *, calling_package: str
-    ) -> types_pb2.Value:
+    async def call(self, call: ProviderCall) -> types_pb2.Value:
         raise AssertionError("not called here")
+
+    def is_current(self) -> bool:
+        return True
 
 
 def _function(identifier: str, package: str = "com.a", level: int = 300) -> pb.AppFunctionMetadata:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from aicore_sim.inference.backend import (
     Content,
     FunctionCallPart,
@@ -15,7 +17,8 @@ from aicore_sim.inference.backend import (
 from aicore_sim.inference.dialect import ChatMessage, HermesDialect
 from tests.inference.requests import ORDER_TOOL, ask, ask_with_tools, said, user
 
-DIALECT = HermesDialect()
+DIALECT = HermesDialect(guided=True)
+CALLING: tuple[Literal["auto", "required", "named"], ...] = ("auto", "required", "named")
 INSTRUCTIONS = "You look up orders."
 CALL = FunctionCallPart(name="fetch_order_details", args={"orderId": "Ä-1"})
 
@@ -145,3 +148,28 @@ def test_a_call_demanded_after_a_response_is_asked_for_without_examples() -> Non
     demanded = messages(history(*contents, choice=ToolChoice(mode="required")))
 
     assert demanded == messages(history(*contents, choice=ToolChoice(mode="none")))
+
+
+def test_a_model_that_needs_no_guidance_gets_the_conversation_as_it_is() -> None:
+    plain = HermesDialect()
+    response = said("user", FunctionResponsePart(name="fetch_order_details", response={"a": 1}))
+
+    asked = plain.messages(ask_with_tools("Where is Ä-1?", mode="required"))
+    answered = plain.messages(
+        history(user("Where is Ä-1?"), said("model", CALL), response, choice=ToolChoice())
+    )
+
+    assert asked[1:] == [{"role": "user", "content": "Where is Ä-1?"}]
+    assert answered[-1]["content"] == '<tool_response>\n{"a": 1}\n</tool_response>'
+
+
+def test_a_demanded_call_without_examples_is_told_the_notation_until_it_has_been_seen() -> None:
+    plain = HermesDialect()
+    response = said("user", FunctionResponsePart(name="fetch_order_details", response={}))
+    shown = history(user("Hi"), said("model", CALL), response, choice=ToolChoice(mode="required"))
+
+    told = [plain.messages(ask_with_tools("Hi", mode=mode))[0]["content"] for mode in CALLING]
+
+    assert all("<tool_call>" in text for text in told)
+    assert "<tool_call>" not in plain.messages(ask_with_tools("Hi", mode="none"))[0]["content"]
+    assert "<tool_call>" not in plain.messages(shown)[0]["content"]

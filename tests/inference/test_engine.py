@@ -17,7 +17,9 @@ from aicore_sim.inference.backend import (
     MalformedCall,
     ModelInfo,
     Sampling,
+    Schema,
     TextDelta,
+    ToolDeclaration,
     Usage,
 )
 from aicore_sim.inference.engine import Engine
@@ -30,7 +32,7 @@ from tests.inference.synthetic import (
     build_synthetic_model,
 )
 
-TOO_LARGE = 12
+TOO_LARGE, TOO_SMALL = 12, -100
 
 
 def never(tokens: int) -> bool:
@@ -172,8 +174,7 @@ def test_a_dictated_call_in_the_last_tokens_of_the_context_is_cut_off_cleanly(
     (folder / "genai_config.json").write_text(json.dumps(content))
     engine = Engine(folder, threads=1)
     overhead = engine.token_counter().count(ask_with_tools("", mode="required"))
-    # The prompt holds the words of a question that demands a call twice.
-    text = "x" * ((2000 - overhead - 20) // 2)
+    text = "x" * (2000 - overhead - 20)
     padded = ask_with_tools(text, mode="required", sampling=Sampling())
 
     chunks: list[Chunk] = []
@@ -224,3 +225,42 @@ def test_a_chat_template_that_refuses_is_an_error_of_the_request(
         run(engine, "Hi!")
     with pytest.raises(BackendError, match="no system message, please"):
         engine.token_counter().count(ask("Hi!"))
+
+
+def test_text_after_a_nul_is_part_of_the_prompt(synthetic_engine: Engine) -> None:
+    chunks, finish = run(synthetic_engine, "a\0b \0\0!")
+    _, without = run(synthetic_engine, "ab !")
+
+    assert merged(chunks) == [HELLO]
+    assert finish.usage.input_tokens == without.usage.input_tokens + 3
+
+
+def test_a_tool_with_nul_in_its_names_is_declared_and_called(synthetic_engine: Engine) -> None:
+    kind = Schema(type="string", enum=("x\0y",))
+    tool = ToolDeclaration(
+        name="f\0g",
+        description="d\0e",
+        parameters=Schema(type="object", properties={"a\0b": kind}, required=("a\0b",)),
+    )
+    chunks: list[Chunk] = []
+    synthetic_engine.generate(ask_with_tools("Hi", tool, mode="required"), chunks.append, never)
+
+    assert chunks == [FunctionCall(name="f\0g", args={"a\0b": "x\0y"})]
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("half a pair: \ud83d", "U[+]D83D"),
+        ("".join(map(chr, range(0x80))), "U[+]0000"),  # no character is left to stand in for NUL
+    ],
+)
+def test_text_that_the_model_cannot_be_given_is_refused_by_character(
+    synthetic_engine: Engine, text: str, named: str
+) -> None:
+    with pytest.raises(BackendError, match=named) as answered:
+        run(synthetic_engine, text)
+    with pytest.raises(BackendError, match=named) as counted:
+        synthetic_engine.token_counter().count(ask(text))
+
+    assert answered.value.error_code == counted.value.error_code == TOO_SMALL

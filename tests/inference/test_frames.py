@@ -11,12 +11,14 @@ from aicore_sim.inference import frames
 from aicore_sim.inference.backend import (
     Finish,
     FunctionCall,
+    FunctionCallPart,
+    GenerateRequest,
     MalformedCall,
     ModelInfo,
     TextDelta,
     Usage,
 )
-from tests.inference.requests import ask_with_tools
+from tests.inference.requests import ask, ask_with_tools, said
 
 REQUEST = ask_with_tools("Grüße 👨‍👩‍👧", mode="required")
 
@@ -29,6 +31,7 @@ REQUEST = ask_with_tools("Grüße 👨‍👩‍👧", mode="required")
         frames.Count(id=2, request=REQUEST),
         frames.Cancel(id=3),
         frames.Taken(id=4, count=16),
+        frames.Ping(),
         frames.Shutdown(),
     ],
 )
@@ -45,6 +48,8 @@ def test_a_command_reads_back_as_it_was_written(command: frames.Command) -> None
     [
         frames.Loaded(info=ModelInfo(name="n", token_limit=9, dialect="hermes", constrained=True)),
         frames.LoadFailed(reason="why"),
+        frames.Pong(working=True, steps=3),
+        frames.Progress(id=1, prefill=False),
         frames.Produced(id=1, chunk=TextDelta(text="\n\u2028é")),
         frames.Produced(id=1, chunk=FunctionCall(name="f", args={"a": [2**62, None, {"b": 0.5}]})),
         frames.Produced(id=1, chunk=MalformedCall(text="{", reason="cut")),
@@ -101,3 +106,39 @@ def test_a_frame_over_the_limit_is_not_written() -> None:
 
     with pytest.raises(frames.FrameError):
         frames.encode(big)
+
+
+def called_with_depth(depth: int) -> GenerateRequest:
+    args: dict[str, object] = {}
+    for _ in range(depth):
+        args = {"secret": args}
+    return GenerateRequest(contents=(said("model", FunctionCallPart(name="f", args=args)),))
+
+
+@pytest.mark.parametrize(
+    ("request_", "named"),
+    [
+        (ask("secret \ud800"), "surrogate"),
+        (called_with_depth(220), "this form"),
+        (called_with_depth(2000), "this form"),
+    ],
+    ids=["surrogate", "deep", "deeper"],
+)
+def test_a_request_that_could_not_be_read_is_not_written_and_not_repeated(
+    request_: GenerateRequest, named: str
+) -> None:
+    with pytest.raises(frames.NotSendableError, match=named) as caught:
+        frames.encode(frames.Count(id=1, request=request_))
+
+    assert "secret" not in str(caught.value)
+
+
+def test_what_is_written_reads_back_at_every_depth() -> None:
+    for depth in range(0, 300, 7):
+        count = frames.Count(id=1, request=called_with_depth(depth))
+        try:
+            data = frames.encode(count)
+        except frames.NotSendableError:
+            assert depth > 100
+        else:
+            assert frames.read_command(io.BytesIO(data)) == count

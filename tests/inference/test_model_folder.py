@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from aicore_sim.inference.engine import Engine
-from aicore_sim.inference.model_folder import ModelFolderError
+from aicore_sim.inference.model_folder import ModelFolderError, read_prompting
+from tests.inference.requests import ask_with_tools
 
 Change = Callable[[dict[str, Any]], object]
 
@@ -93,3 +94,57 @@ def test_a_wrong_key_is_named_together_with_its_file(
 
     assert "genai_config.json" in reason or "config.json" in reason
     assert key in reason
+
+
+@pytest.mark.parametrize(
+    ("files", "prompting"),
+    [
+        ({}, "plain"),
+        ({"manifest.json": '{"name": "smollm2-135m-instruct"}'}, "guided"),
+        ({"manifest.json": '{"name": "some-other-model"}'}, "plain"),
+        ({"manifest.json": '{"name": ["no", "name"]}'}, "plain"),
+        ({"manifest.json": "not ours"}, "plain"),
+        ({"aicore_sim.json": "{}"}, "plain"),
+        ({"aicore_sim.json": '{"prompting": "guided"}'}, "guided"),
+        (
+            {
+                "manifest.json": '{"name": "smollm2-135m-instruct"}',
+                "aicore_sim.json": '{"prompting": "plain"}',
+            },
+            "plain",
+        ),
+    ],
+)
+def test_how_a_model_is_asked_is_a_property_of_its_folder(
+    tmp_path: Path, files: dict[str, str], prompting: str
+) -> None:
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+
+    assert read_prompting(tmp_path) == prompting
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        ('{"promting": "plain"}', "promting"),
+        ('{"prompting": "loud"}', "'loud'"),
+        ('{"prompting": ["plain"]}', "'plain'"),
+        ("{", "aicore_sim.json"),
+    ],
+)
+def test_a_mistake_in_the_settings_is_named(folder: Path, content: str, named: str) -> None:
+    (folder / "aicore_sim.json").write_text(content)
+
+    message = failure(folder)
+    assert named in message
+    assert "aicore_sim.json" in message
+
+
+def test_only_a_model_that_needs_it_sees_worked_examples(folder: Path) -> None:
+    request = ask_with_tools("Where is ORD-1?", mode="required")
+    plain = Engine(folder, threads=1).token_counter().count(request)
+    (folder / "aicore_sim.json").write_text('{"prompting": "guided"}')
+    guided = Engine(folder, threads=1).token_counter().count(request)
+
+    assert guided - plain > len("Where is the parcel PAR-8801?")

@@ -33,7 +33,7 @@ from aicore_sim.inference.onnx_backend import OnnxBackend
 from tests.inference.requests import ask, ask_with_tools, merged
 from tests.inference.synthetic import CONTEXT_LENGTH, FAMILY, HELLO
 
-CONNECTION_LOST, NOT_AVAILABLE, TOO_LARGE, SCHEMA_REFUSED = 29, 8, 12, -104
+CONNECTION_LOST, NOT_AVAILABLE, TOO_LARGE, TOO_SMALL, SCHEMA_REFUSED = 29, 8, 12, -100, -104
 ENDLESS = ask("Hi~", Sampling())
 
 
@@ -98,7 +98,7 @@ async def test_closing_a_stream_stops_the_model_within_two_tokens(
     async with running(synthetic_dir) as backend:
         stream = backend.generate(ENDLESS)
         taken = [await anext(stream) for _ in range(100)]
-        await stream.aclose()  # type: ignore[attr-defined]
+        await stream.aclose()
         following, _ = await answer(backend, ask("Hi!"))
 
     ended = [record for record in caplog.records if "cancelled after" in record.message]
@@ -139,7 +139,7 @@ async def test_a_stream_that_nobody_reads_holds_the_model_back(
         await anext(stream)
         for _ in range(20):  # round trips give a model that does not wait the time to run ahead
             await backend.count_tokens(ask("x" * 500))
-        await stream.aclose()  # type: ignore[attr-defined]
+        await stream.aclose()
 
     (ended,) = [record for record in caplog.records if "cancelled after" in record.message]
     assert isinstance(ended.args, tuple)
@@ -154,7 +154,7 @@ async def test_tokens_are_counted_while_an_answer_streams(synthetic_dir: Path) -
         await anext(stream)
         counts = await asyncio.gather(*(backend.count_tokens(ask("Hi!")) for _ in range(5)))
         assert isinstance(await anext(stream), TextDelta)
-        await stream.aclose()  # type: ignore[attr-defined]
+        await stream.aclose()
 
     assert len(set(counts)) == 1
 
@@ -178,7 +178,7 @@ async def test_a_waiting_answer_can_be_cancelled(synthetic_dir: Path) -> None:
         waiting = asyncio.create_task(answer(backend, ask("Hi!")))
         await backend.count_tokens(ask("Hi!"))  # by now the worker has the second request
         waiting.cancel()
-        await stream.aclose()  # type: ignore[attr-defined]
+        await stream.aclose()
         with pytest.raises(asyncio.CancelledError):
             await waiting
 
@@ -191,6 +191,7 @@ async def test_a_waiting_answer_can_be_cancelled(synthetic_dir: Path) -> None:
         (ask("x" * CONTEXT_LENGTH), TOO_LARGE),
         (ask("x" * frames.MAX_FRAME), TOO_LARGE),
         (ask_with_tools("Hi", mode="named", name="unknown"), SCHEMA_REFUSED),
+        (ask("half a pair: \ud83d"), TOO_SMALL),
     ],
 )
 async def test_a_refused_request_carries_its_code_and_harms_no_other(
@@ -254,7 +255,7 @@ async def test_a_worker_that_does_not_stop_an_answer_is_killed(
         pid = backend.worker_pid
         assert pid is not None
         os.kill(pid, signal.SIGSTOP)
-        await stream.aclose()  # type: ignore[attr-defined]
+        await stream.aclose()
 
         await gone(pid, None)
         assert (await answer(backend, ask("Hi!")))[0] == HELLO

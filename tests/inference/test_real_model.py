@@ -20,6 +20,7 @@ from aicore_sim.inference.backend import (
 from aicore_sim.inference.dialect import HermesDialect
 from aicore_sim.inference.engine import Engine
 from aicore_sim.inference.grammar import build_grammar
+from aicore_sim.inference.model_folder import read_prompting
 from tests.inference.requests import ORDER_TOOL, merged, said, user
 
 pytestmark = pytest.mark.real_model
@@ -60,13 +61,17 @@ def test_a_demanded_call_carries_the_id_of_the_question(
     engine: Engine, question: str, order_id: str
 ) -> None:
     request = order_request(question.format(order_id))
-    grammar = build_grammar(request, HermesDialect())
+    grammar = build_grammar(request, HermesDialect(guided=True))
 
     assert grammar is not None
     assert order_id not in grammar.lark
     assert run(engine, request) == [
         FunctionCall(name="fetch_order_details", args={"orderId": order_id})
     ]
+
+
+def test_the_default_model_is_asked_with_worked_examples(real_model_dir: Path) -> None:
+    assert read_prompting(real_model_dir) == "guided"
 
 
 @pytest.mark.parametrize("mode", ["auto", "none"])

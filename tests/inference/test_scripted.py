@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import re
 from pathlib import Path
 
@@ -29,6 +31,7 @@ from aicore_sim.inference.backend import (
     Usage,
 )
 from aicore_sim.inference.scripted import ScriptedBackend, ScriptError, load_script, parse_script
+from aicore_sim.rpc.values import to_object
 
 
 class NapClock:
@@ -294,6 +297,15 @@ async def test_an_empty_script_is_a_script() -> None:
     }
 
 
+def call(value: str) -> str:
+    """A second step that calls a function with `value`."""
+    return f"- text: hi\n- function_calls: [{{name: f, args: {{x: {value}}}}}]"
+
+
+BOMB = f"[&a [{'1, ' * 99}], &b [{'*a, ' * 99}], [{'*b, ' * 99}]]"
+"""A million values in a few hundred characters."""
+
+
 @pytest.mark.requirement("simulator.script.strict")
 @pytest.mark.parametrize(
     ("script", "message"),
@@ -320,6 +332,29 @@ async def test_an_empty_script_is_a_script() -> None:
         ("- {text: hi, expect: {tools: f}}", "step 1, key 'expect.tools': unknown key"),
         ("- text: [", "script 'shop.yaml' is not YAML: "),
         ("- !!python/object:os.system {}", "script 'shop.yaml' is not YAML: "),
+        ("- text: !!int x", "script 'shop.yaml' has a value that is not YAML: "),
+        ("- text: !!timestamp x", "script 'shop.yaml' has a value that is not YAML: "),
+        ("- text: " + "9" * 5000, "script 'shop.yaml'"),
+        ("- error: {code: 2147483648}", "step 1, key 'error.code': "),
+        ("- error: {code: -2147483649}", "step 1, key 'error.code': "),
+        ("- {text: a, usage: {output_tokens: 2147483648}}", "step 1, key 'usage.output_tokens': "),
+        ("- {text: a, delay: .inf}", "step 1, key 'delay': "),
+        ("- {text: a, delay: 1e9}", "step 1, key 'delay': "),
+        (call("[1, .nan]"), "step 2, key 'function_calls.0.args.x': nan cannot be sent"),
+        (call("9223372036854775808"), "key 'function_calls.0.args.x': does not fit into 64 bits"),
+        (
+            call("[" * 31 + "1" + "]" * 31),
+            "step 2, key 'function_calls.0.args.x': nested more than 30",
+        ),
+        (call("[" * 201 + "]" * 201), "script 'shop.yaml', line 2: nested more than 200 levels"),
+        ("[" * 100_000, "script 'shop.yaml'"),
+        (call("&a [*a]"), "step 2, key 'function_calls.0.args.x': nested more than 30"),
+        (call(BOMB), "step 2, key 'function_calls.0.args.x': here the script has over 50000 value"),
+        ("- &a {text: hi}\n" + "- *a\n" * 30_000, "step 25001: here the script has over"),
+        ("- {text: a, <<: {delay: 1}}", "script 'shop.yaml': merge keys"),
+        ("- {text: a, !!merge x: {delay: 1}}", "script 'shop.yaml': merge keys"),
+        ("- text: hi\n" * 20_000, "script 'shop.yaml' is too big: it has over 50000 values"),
+        ("- text: " + "x" * 2**20, "script 'shop.yaml' is too big: it has 1048584 bytes"),
     ],
 )
 def test_a_script_that_breaks_the_format_is_refused_by_step_and_key(
@@ -330,12 +365,72 @@ def test_a_script_that_breaks_the_format_is_refused_by_step_and_key(
     assert message in str(refused.value)
 
 
+@pytest.mark.requirement("simulator.script.strict")
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("text", '"\\ud800"'),
+        ("error.message", '{code: 9, message: "\\udfff"}'),
+        ("function_calls.0.name", '[{name: "\\ud800"}]'),
+        ("function_calls.0.args.x", '[{name: f, args: {x: ["\\ud800"]}}]'),
+        ("chunks.1", '[a, "\\udc00"]'),
+    ],
+)
+def test_text_that_cannot_be_sent_is_refused_by_step_and_key(path: str, value: str) -> None:
+    with pytest.raises(ScriptError) as refused:
+        parse_script(f"- text: hi\n- {path.partition('.')[0]}: {value}", source="shop.yaml")
+    message = str(refused.value)
+    assert "surrogate" in message or "is not YAML" in message
+    message.encode()
+
+
+@pytest.mark.requirement("simulator.script.strict")
+def test_values_at_the_limits_are_a_script() -> None:
+    deep = "[" * 30 + "1" + "]" * 30
+    args = f"{{x: {deep}, y: 9223372036854775807, z: -9223372036854775808}}"
+    steps = parse_script(
+        f"- {{function_calls: [{{name: f, args: {args}}}]}}\n"
+        "- error: {code: -2147483648}\n- {text: a, usage: {input_tokens: 2147483647}}\n"
+        "- {text: &t ab, thought: *t}\n- {text: '<<'}\n",
+        source="shop.yaml",
+    )
+    (spoken,) = steps[0].spoken()
+    assert isinstance(spoken, FunctionCall)
+    to_object(spoken.args)
+    assert [step.describe() for step in steps[1:]] == [
+        "error -2147483648",
+        "text 'a'",
+        "text 'ab'; thought",
+        "text '<<'",
+    ]
+
+
+@given(text=st.text(alphabet="-{}[]:,!&*<'\"|>#%@ \n\t.0aé\\xu", max_size=40))
+def test_whatever_a_script_is_made_of_it_is_read_or_refused(text: str) -> None:
+    with contextlib.suppress(ScriptError):
+        parse_script(text, source="shop.yaml")
+
+
+async def test_counting_a_huge_request_leaves_the_device_responsive() -> None:
+    backend = scripted("- text: hi")
+    counting = asyncio.create_task(backend.count_tokens(asked("word " * 600_000)))
+    turns = 0
+    while not counting.done():
+        turns += 1
+        await asyncio.sleep(0)
+    assert counting.result() == 600_000
+    assert turns > 5
+
+
 def test_a_script_file_is_named_when_it_cannot_be_read(tmp_path: Path) -> None:
     path = tmp_path / "answers.yaml"
     with pytest.raises(ScriptError, match=re.escape(f"cannot read script {str(path)!r}")):
         load_script(path)
     path.write_bytes(b"- text: \xff")
     with pytest.raises(ScriptError, match="cannot read script"):
+        load_script(path)
+    path.write_bytes(b"- text: " + b"x" * 2**20)
+    with pytest.raises(ScriptError, match="is too big"):
         load_script(path)
     path.write_text("- text: grüß dich", encoding="utf-8")
     assert [step.text for step in load_script(path)] == ["grüß dich"]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from aicore_sim.inference.tokens import PromptEncoder
+from aicore_sim.inference.tokens import PromptEncoder, UnencodableTextError
 
 DIGIT_TEXTS = [
     "Where is my order 84921?",
@@ -91,6 +91,36 @@ def test_a_control_token_counts_only_where_the_chat_template_wrote_it(tmp_path: 
     assert tokens == [ord(character) for character in "<end>a<end><tool_call>|<end>b"]
 
 
+@pytest.mark.parametrize("name", ["\u0100", "<0x00>"])
+def test_nul_gets_the_token_of_its_byte_and_passes_the_library_as_another_character(
+    tmp_path: Path, name: str
+) -> None:
+    stand_in = {"\u0100": "\u0102", "<0x00>": "<0x02>"}[name]
+    subject, tokenizer = encoder(tmp_path, {"model": {"vocab": {name: 900, stand_in: 2}}})
+
+    assert subject.encode("a\0\x01\0") == [ord("a"), 900, 1, 900]
+    assert subject.encode_chat([{"role": "user", "content": "\0b\\u0000"}])[5:] == [
+        900,
+        *map(ord, "b\\u0000"),
+    ]
+    assert all("\0" not in piece for piece in tokenizer.pieces)
+
+
+@pytest.mark.parametrize(
+    "vocabulary",
+    [{}, {"\u0100": 900}, {"\u0100": 900, "\u0102": 77}, [["<unk>", 0.0]], None],
+    ids=["no NUL", "no other", "other token than the library's", "a list", "none"],
+)
+def test_nul_is_refused_by_a_model_that_has_no_token_for_it(
+    tmp_path: Path, vocabulary: object
+) -> None:
+    subject, _ = encoder(tmp_path, {"model": {"vocab": vocabulary}})
+
+    assert subject.encode("a\x02") == [ord("a"), 2]
+    with pytest.raises(UnencodableTextError, match=r"U\+0000"):
+        subject.encode("a\0")
+
+
 @pytest.fixture(scope="module")
 def real_tokenizers(real_model_dir: Path) -> tuple[PromptEncoder, Tokenizer]:
     """Ours and the reference."""
@@ -114,6 +144,17 @@ def test_digits_are_encoded_as_the_models_own_tokenizer_does(
 
     assert wrong == []
     assert untreated  # the trap is still there
+
+
+@pytest.mark.real_model
+def test_nul_is_encoded_as_the_models_own_tokenizer_does(
+    real_tokenizers: tuple[PromptEncoder, Tokenizer],
+) -> None:
+    subject, reference = real_tokenizers
+    made = random.Random(9)
+    texts = ["".join(made.choices("ab 7\0\0\n\x01\u00e9", k=12)) for _ in range(300)]
+
+    assert [text for text in texts if subject.encode(text) != reference.encode(text).ids] == []
 
 
 @pytest.mark.real_model

@@ -9,7 +9,8 @@ from contextlib import aclosing
 import pytest
 
 from aicore_sim.device.errors import GenAiError
-from aicore_sim.policy.foreground import UNWIND_SECONDS, Foreground, Importance
+from aicore_sim.policy.foreground import Foreground, Importance
+from aicore_sim.policy.interruption import UNWIND_SECONDS
 
 APP, OTHER_APP = 10_001, 10_002
 LOWER = [importance for importance in Importance if importance is not Importance.TOP]

@@ -117,7 +117,10 @@ def progression(text: str) -> device_pb2.DownloadProgression:
     if name in ("immediate", "manual") and not equals:
         return _Progression(rule=name.upper())
     if name == "seconds" and value:
-        length = values.seconds(value if value[-1].isalpha() else f"{value}s")
+        try:
+            length = values.seconds(value if value[-1].isalpha() else f"{value}s")
+        except ValueError as error:
+            raise ValueError(f"{text!r}: {error}") from None
         if length > 0:
             return _Progression(rule=_Progression.SECONDS, seconds=length)
         raise ValueError(f"{text!r}: a download takes more than no time; use immediate")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from aicore_protos import device_pb2
 from aicore_sim.cli.control import Control
@@ -19,6 +20,7 @@ class BootOptions:
     profile: str
     platform: PlatformName
     seed: int
+    pace: Literal["host", "phone"]
     scripted: bool
     """The scenario brings a script, so the model must be `scripted`."""
 
@@ -30,6 +32,7 @@ def boot_options(scenario: Scenario) -> BootOptions:
         profile=device.profile,
         platform=device.platform,
         seed=device.seed,
+        pace=device.pace,
         scripted=device.script is not None,
     )
 

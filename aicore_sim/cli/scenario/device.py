@@ -26,11 +26,23 @@ LONG_CALL_TIMEOUT = 30.0
 class ScenarioDevice:
     """What the steps of a scenario act on."""
 
-    def __init__(self, control: Control, clock: DeviceClock, apps: dict[str, ScenarioApp]) -> None:
+    def __init__(
+        self,
+        server: AicoreServer,
+        control: Control,
+        clock: DeviceClock,
+        apps: dict[str, ScenarioApp],
+    ) -> None:
+        self._server = server
         self.control = control
         """Calls block, and the daemon is on this loop: use it inside `asyncio.to_thread`."""
         self.clock = clock
         self.apps = apps
+
+    @property
+    def generations(self) -> int:
+        """Generations that have reached the daemon and not left it."""
+        return len(self._server.device.generations.calls)
 
 
 @asynccontextmanager
@@ -50,6 +62,7 @@ async def booted(scenario: Scenario) -> AsyncIterator[ScenarioDevice]:
             profile=scenario.device.profile,
             platform=scenario.device.platform,
             seed=scenario.device.seed,
+            pace=scenario.device.pace,
         )
         server = AicoreServer(options, device_clock=clock)
         await stack.enter_async_context(server)
@@ -62,4 +75,4 @@ async def booted(scenario: Scenario) -> AsyncIterator[ScenarioDevice]:
             )
             apps[package] = ScenarioApp(connection)
             stack.push_async_callback(apps[package].close)
-        yield ScenarioDevice(control, clock, apps)
+        yield ScenarioDevice(server, control, clock, apps)

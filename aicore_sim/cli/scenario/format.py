@@ -116,6 +116,8 @@ class DeviceSetup(DeviceState):
     """A shipped profile, or the path of a TOML file, relative to the scenario's."""
     platform: PlatformName = DEFAULT_PLATFORM
     seed: int = 0
+    pace: Literal["host", "phone"] = "host"
+    """`phone`: answers take the device time that they take on the profile's phone."""
     warm: bool = True
     """Load the model before the first step; without it the first call pays for loading."""
 
@@ -149,7 +151,10 @@ class Expected(_Table):
     def _outcomes_have_names(self) -> Self:
         for name in self.outcomes:
             if name not in ("ok", "cancelled"):
-                values.error_code(name)
+                try:
+                    values.error_code(name)
+                except ValueError as error:
+                    raise ValueError(f"outcomes: {error}; or ok, or cancelled") from None
         return self
 
 
@@ -212,6 +217,11 @@ class Chunks(_Table):
     chunks: int = Field(ge=1)
 
 
+class Ended(_Table):
+    call: str
+    calls: int = Field(ge=1)
+
+
 class Wait(_Table):
     call: str
     expect: Expected = Expected()
@@ -255,6 +265,7 @@ class Step(_Table):
     generate: Generate | None = None
     agent: AgentTurn | None = None
     await_chunks: Chunks | None = None
+    await_ended: Ended | None = None
     wait: Wait | None = None
     cancel: str | None = None
     advance: Nanoseconds | None = None

@@ -64,12 +64,14 @@ class Outcome:
         return {**made, "ended": self.ended}
 
 
-def summary(outcomes: Sequence[Outcome]) -> str:
+def summary(expected: Expected, outcomes: Sequence[Outcome]) -> str:
     """How several calls ended, in one line."""
     if len(outcomes) == 1:
         return outcomes[0].shown()
     counts = Counter(outcome.ended for outcome in outcomes)
     parts = [f"{number} {ended}" for ended, number in counts.items()]
+    if expected.lost is not None:
+        parts.insert(0, f"lost {len(outcomes) - counts['ok']} of {len(outcomes)}")
     if counts["ok"] and len(counts) > 1:
         first = before_refusal(outcomes)
         parts.append(f"{first} before the first refusal, {counts['ok'] - first} after it")

@@ -36,6 +36,8 @@ CALL_TIMEOUT = 5.0
 """Real seconds that a step waits for the app's calls."""
 _DEVICE_TIMEOUT = 2.0
 _POLL = 0.005
+_LOADING = "load-model"
+"""How the daemon's load is called among the sleepers of the clock."""
 _BUSY = int(GenAiCode.BUSY)
 
 
@@ -152,6 +154,7 @@ class _Background:
     tasks: list[asyncio.Task[Outcome]]
     outcomes: list[Outcome]
     expect: Expected
+    kind: str
     since: float = field(default_factory=time.monotonic)
 
 
@@ -178,7 +181,9 @@ class _Runner:
         try:
             async with asyncio.timeout(CALL_TIMEOUT):
                 while not task.done():
-                    await self._device.clock.advance_to_next()
+                    # Others who sleep, such as the idle unload, must not be woken by this.
+                    if any(sleeper.label == _LOADING for sleeper in self._device.clock.sleepers):
+                        await self._device.clock.advance_to_next()
                     await asyncio.wait({task}, timeout=_POLL)
         except TimeoutError:
             task.cancel()
@@ -232,6 +237,8 @@ class _Runner:
                 return await self._cancel(action)
             case "await_chunks":
                 return await self._await_chunks(action.call, action.chunks), [], ()
+            case "await_ended":
+                return await self._await_ended(action.call, action.calls), [], ()
             case "advance":
                 await self._device.clock.advance_ns(action)
                 return f"it is {self._now()} on the device", [], ()
@@ -258,23 +265,51 @@ class _Runner:
         times = action.times if isinstance(action, Generate) else 1
         if action.background is None and not getattr(action, "together", False):
             outcomes = await self._in_turn(call, action, times)
-            return summary(outcomes), differences(action.expect, outcomes), tuple(outcomes)
-        started = self._start(call, times, action.expect)
+            return (
+                summary(action.expect, outcomes),
+                differences(action.expect, outcomes),
+                tuple(outcomes),
+            )
+        started = self._start(call, times, kind, action.expect)
         if action.background is not None:
             if action.background in self._background:
                 raise _StepFailure(f"a call {action.background!r} is running already")
             self._background[action.background] = started
+            await self._arrived()
             return "started", [], ()
         await self._end(started)
         outcomes = started.outcomes
-        return summary(outcomes), differences(action.expect, outcomes), tuple(outcomes)
+        return (
+            summary(action.expect, outcomes),
+            differences(action.expect, outcomes),
+            tuple(outcomes),
+        )
+
+    async def _arrived(self) -> None:
+        """Wait until the daemon has got what was sent, so that the next step comes after it."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_DEVICE_TIMEOUT):
+                while self._on_its_way():  # noqa: ASYNC110
+                    await asyncio.sleep(_POLL)
+        # It is registered there; now let it come to where it waits.
+        await asyncio.sleep(4 * _POLL)
+
+    def _on_its_way(self) -> bool:
+        """Whether a generation or a download has been sent and not come to the daemon yet."""
+        sent = 0
+        for calls in self._background.values():
+            for task, outcome in zip(calls.tasks, calls.outcomes, strict=True):
+                if calls.kind == "download" and not task.done() and not outcome.items:
+                    return True
+                sent += calls.kind in ("generate", "agent") and not task.done()
+        return self._device.generations < sent
 
     def _start(
-        self, call: Callable[[Outcome], Awaitable[None]], times: int, expect: Expected
+        self, call: Callable[[Outcome], Awaitable[None]], times: int, kind: str, expect: Expected
     ) -> _Background:
         outcomes = [Outcome() for _ in range(times)]
         tasks = [asyncio.create_task(observe(call, outcome)) for outcome in outcomes]
-        return _Background(tasks=tasks, outcomes=outcomes, expect=expect)
+        return _Background(tasks=tasks, outcomes=outcomes, expect=expect, kind=kind)
 
     async def _in_turn(
         self, call: Callable[[Outcome], Awaitable[None]], action: Any, times: int
@@ -309,7 +344,7 @@ class _Runner:
         return outcome
 
     async def _once(self, call: Callable[[Outcome], Awaitable[None]], action: Any) -> Outcome:
-        started = self._start(call, 1, action.expect)
+        started = self._start(call, 1, "", action.expect)
         await self._end(started)
         outcome = started.outcomes[0]
         if isinstance(action, Generate):
@@ -337,7 +372,7 @@ class _Runner:
         await self._end(calls)
         for outcome in calls.outcomes:
             outcome.real_seconds = time.monotonic() - calls.since
-        evidence = summary(calls.outcomes)
+        evidence = summary(expect, calls.outcomes)
         problems = differences(expect, calls.outcomes)
         if calls.expect != Expected():
             problems += differences(calls.expect, calls.outcomes)
@@ -345,21 +380,25 @@ class _Runner:
 
     async def _cancel(self, name: str) -> tuple[str, list[str], tuple[Outcome, ...]]:
         calls = self._taken(name)
-        for task in calls.tasks:
+        # The newest first: who waits must be gone before the slot is free.
+        for task in reversed(calls.tasks):
             task.cancel()
         await self._end(calls)
-        return summary(calls.outcomes), [], tuple(calls.outcomes)
+        return summary(calls.expect, calls.outcomes), [], tuple(calls.outcomes)
 
     async def _await_chunks(self, name: str, chunks: int) -> str:
-        calls = self._background[name]
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(CALL_TIMEOUT):
-                while max(one.chunks for one in calls.outcomes) < chunks:  # noqa: ASYNC110
-                    await asyncio.sleep(_POLL)
-        found = max(one.chunks for one in calls.outcomes)
+        calls = self._running(name)
+        found = await _reached(chunks, lambda: max(one.chunks for one in calls.outcomes))
         if found < chunks:
             raise _StepFailure(f"expected {chunks} chunks of {name!r}, got {found}")
         return f"{found} chunks so far"
+
+    async def _await_ended(self, name: str, number: int) -> str:
+        calls = self._running(name)
+        found = await _reached(number, lambda: sum(task.done() for task in calls.tasks))
+        if found != number:
+            raise _StepFailure(f"expected {number} calls of {name!r} to have ended, {found} have")
+        return f"{found} of {len(calls.tasks)} have ended"
 
     async def _expect_device(
         self, expected: DeviceExpected
@@ -395,10 +434,15 @@ class _Runner:
     def _app(self, package: str) -> ScenarioApp:
         return self._device.apps[package]
 
-    def _taken(self, name: str) -> _Background:
+    def _running(self, name: str) -> _Background:
         if name not in self._background:
             raise _StepFailure(f"no call {name!r} is running")
-        return self._background.pop(name)
+        return self._background[name]
+
+    def _taken(self, name: str) -> _Background:
+        calls = self._running(name)
+        del self._background[name]
+        return calls
 
     def _mark(self) -> None:
         """What ends a call in the background may be this step: its time counts from here."""
@@ -407,6 +451,15 @@ class _Runner:
 
     def _now(self) -> str:
         return values.shown_duration(self._device.clock.monotonic()) + " after boot"
+
+
+async def _reached(wanted: int, count: Callable[[], int]) -> int:
+    """What `count` says when it has come to `wanted`, or when the calls have had their time."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(CALL_TIMEOUT):
+            while count() < wanted:  # noqa: ASYNC110
+                await asyncio.sleep(_POLL)
+    return count()
 
 
 def _bound(app: ScenarioApp, kind: str, action: Any) -> Callable[[Outcome], Awaitable[None]]:
