@@ -6,6 +6,7 @@ Source: https://developer.android.com/reference/kotlin/androidx/appfunctions/pac
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar, dataclass_transform, overload
@@ -87,6 +88,7 @@ class Declaration:
 
     is_enabled: bool = True
     is_described_by_kdoc: bool = False
+    timeout_seconds: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,20 +119,39 @@ class Serializable:
 def app_function_declaration(function: _Function, /) -> _Function: ...
 @overload
 def app_function_declaration(
-    *, is_enabled: bool = True, is_described_by_kdoc: bool = False
+    *,
+    is_enabled: bool = True,
+    is_described_by_kdoc: bool = False,
+    timeout_seconds: float | None = None,
 ) -> Callable[[_Function], _Function]: ...
 def app_function_declaration(
-    function: Any = None, /, *, is_enabled: bool = True, is_described_by_kdoc: bool = False
+    function: Any = None,
+    /,
+    *,
+    is_enabled: bool = True,
+    is_described_by_kdoc: bool = False,
+    timeout_seconds: float | None = None,
 ) -> Any:
     """Declare a method as an app function.
 
     Args:
         is_enabled: Whether callers may run it until `set_app_function_enabled` says otherwise.
         is_described_by_kdoc: Take the descriptions for the model from the docstring.
+        timeout_seconds: Ours: how long an execution may take, instead of the host's limit; then it
+            is cancelled and answered with 3000.
+
+    Raises:
+        ValueError: `timeout_seconds` is not above zero.
 
     Source: https://developer.android.com/reference/kotlin/androidx/appfunctions/AppFunctionDeclaration
     """
-    made = Declaration(is_enabled=is_enabled, is_described_by_kdoc=is_described_by_kdoc)
+    if timeout_seconds is not None and not 0 < timeout_seconds < math.inf:
+        raise ValueError(f"timeout_seconds={timeout_seconds!r}; give a number above zero")
+    made = Declaration(
+        is_enabled=is_enabled,
+        is_described_by_kdoc=is_described_by_kdoc,
+        timeout_seconds=timeout_seconds,
+    )
     return _mark(_DECLARATION, made) if function is None else _mark(_DECLARATION, made)(function)
 
 

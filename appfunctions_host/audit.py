@@ -111,7 +111,7 @@ class AuditJournal:
         self._newest.append(entry)
         self._pending.append(entry)
         self._tell()
-        if self._timer is None:
+        if self._timer is None and not self._closed:
             self._timer = asyncio.get_running_loop().call_later(FLUSH_SECONDS, self.flush)
         return entry
 
@@ -171,8 +171,10 @@ class AuditJournal:
     def _write(self, rows: list[tuple[object, ...]]) -> None:
         self._connection.execute("BEGIN IMMEDIATE")
         try:
+            # An imported state may hold the same ids.
             self._connection.executemany(
-                "INSERT INTO app_function_decisions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
+                "INSERT OR REPLACE INTO app_function_decisions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                rows,
             )
             self._connection.execute(
                 "DELETE FROM app_function_decisions WHERE id <= ?", (self._last_id - self._keep,)

@@ -102,7 +102,8 @@ class Dispatcher:
             end = deny(Rule.CALLER_CANCELLED, 0, "")
             raise
         except TimeoutError:
-            text = f"The app function did not finish within {self._timeout:g} s"
+            limit = self._limit(function)
+            text = f"The app function did not finish within {limit:g} s"
             end = deny(Rule.TIMED_OUT, AppFunctionCode.APP_UNKNOWN_ERROR, text)
             raise AppFunctionError(end.error_code, text) from None
         finally:
@@ -169,8 +170,11 @@ class Dispatcher:
             calling_package=caller.package_name,
             verification=self.vouched(caller, execution.verification),
         )
-        async with asyncio.timeout(self._timeout):
+        async with asyncio.timeout(self._limit(function)):
             return await function.provider.call(call)
+
+    def _limit(self, function: RegisteredFunction) -> float:
+        return function.metadata.timeout_seconds or self._timeout
 
     def _failure_rule(self, error: AppFunctionError) -> Rule:
         refused = (

@@ -8,6 +8,7 @@ results before it answers: too much fails that call alone.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Mapping
 
 from aicore_protos import appfunctions_pb2 as pb
@@ -49,6 +50,8 @@ def metadata_problem(metadata: pb.AppFunctionMetadata) -> str | None:
         return "has no identifier"
     if len(name) > MAX_IDENTIFIER_LENGTH:
         return f"has an identifier of {len(name)} characters; {MAX_IDENTIFIER_LENGTH} are allowed"
+    if not 0 <= metadata.timeout_seconds < math.inf:
+        return f"has the timeout {metadata.timeout_seconds} s; give a number above zero"
     if metadata.ByteSize() > MAX_METADATA_BYTES:
         return (
             f"has metadata of {metadata.ByteSize()} bytes; {MAX_METADATA_BYTES} are allowed, "

@@ -135,6 +135,7 @@ def _define(
         access_level=level.level,
         is_compat_enforcement_enabled=level.is_compat_enforcement_enabled,
         is_enabled_by_default=declaration.is_enabled,
+        timeout_seconds=declaration.timeout_seconds or 0.0,
     )
     return FunctionDefinition(
         identifier=identifier,

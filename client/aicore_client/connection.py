@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from importlib.metadata import version
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -55,7 +56,10 @@ class DeviceConnection:
         self.appfunctions_address = appfunctions_address
         self.call_timeout = call_timeout
         self.long_call_timeout = long_call_timeout
-        self._metadata = (("authorization", f"Bearer {token}"),)
+        self._metadata = (
+            ("authorization", f"Bearer {token}"),
+            ("aicore-sim-version", version("aicore-sim")),
+        )
         self._loops: dict[asyncio.AbstractEventLoop, _LoopChannels] = {}
         self._lock = threading.Lock()
         self._closed = False

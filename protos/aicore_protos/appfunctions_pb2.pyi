@@ -146,7 +146,7 @@ class SchemaMetadata(_message.Message):
     def __init__(self, category: _Optional[str] = ..., name: _Optional[str] = ..., version: _Optional[int] = ...) -> None: ...
 
 class AppFunctionMetadata(_message.Message):
-    __slots__ = ("name", "schema", "parameters", "response", "description", "deprecation_message", "scope", "access_level", "is_compat_enforcement_enabled", "is_enabled_by_default", "components", "instruction")
+    __slots__ = ("name", "schema", "parameters", "response", "description", "deprecation_message", "scope", "access_level", "is_compat_enforcement_enabled", "is_enabled_by_default", "components", "instruction", "timeout_seconds")
     class ComponentsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -166,6 +166,7 @@ class AppFunctionMetadata(_message.Message):
     IS_ENABLED_BY_DEFAULT_FIELD_NUMBER: _ClassVar[int]
     COMPONENTS_FIELD_NUMBER: _ClassVar[int]
     INSTRUCTION_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_SECONDS_FIELD_NUMBER: _ClassVar[int]
     name: AppFunctionName
     schema: SchemaMetadata
     parameters: _containers.RepeatedCompositeFieldContainer[ParameterMetadata]
@@ -178,7 +179,8 @@ class AppFunctionMetadata(_message.Message):
     is_enabled_by_default: bool
     components: _containers.MessageMap[str, DataTypeMetadata]
     instruction: str
-    def __init__(self, name: _Optional[_Union[AppFunctionName, _Mapping]] = ..., schema: _Optional[_Union[SchemaMetadata, _Mapping]] = ..., parameters: _Optional[_Iterable[_Union[ParameterMetadata, _Mapping]]] = ..., response: _Optional[_Union[ResponseMetadata, _Mapping]] = ..., description: _Optional[str] = ..., deprecation_message: _Optional[str] = ..., scope: _Optional[_Union[Scope, str]] = ..., access_level: _Optional[int] = ..., is_compat_enforcement_enabled: _Optional[bool] = ..., is_enabled_by_default: _Optional[bool] = ..., components: _Optional[_Mapping[str, DataTypeMetadata]] = ..., instruction: _Optional[str] = ...) -> None: ...
+    timeout_seconds: float
+    def __init__(self, name: _Optional[_Union[AppFunctionName, _Mapping]] = ..., schema: _Optional[_Union[SchemaMetadata, _Mapping]] = ..., parameters: _Optional[_Iterable[_Union[ParameterMetadata, _Mapping]]] = ..., response: _Optional[_Union[ResponseMetadata, _Mapping]] = ..., description: _Optional[str] = ..., deprecation_message: _Optional[str] = ..., scope: _Optional[_Union[Scope, str]] = ..., access_level: _Optional[int] = ..., is_compat_enforcement_enabled: _Optional[bool] = ..., is_enabled_by_default: _Optional[bool] = ..., components: _Optional[_Mapping[str, DataTypeMetadata]] = ..., instruction: _Optional[str] = ..., timeout_seconds: _Optional[float] = ...) -> None: ...
 
 class SearchRequest(_message.Message):
     __slots__ = ("package_names", "function_names", "schema_category", "schema_name", "min_schema_version", "scopes", "page_size", "page_token", "calling_package", "library")

@@ -47,14 +47,21 @@ async def failure(
 async def ended(stream: Any) -> errors_pb2.GenAiError:
     """The error of a running stream, once it has ended."""
     try:
-        async with asyncio.timeout(TIMEOUT):
-            async for _ in stream:
-                pass
+        await rest_of(stream)
     except grpc.aio.AioRpcError as error:
         found = only_member(detail_of(error))
         assert isinstance(found, errors_pb2.GenAiError), found
         return found
     return errors_pb2.GenAiError()
+
+
+async def rest_of(stream: Any) -> list[Any]:
+    """What a stream has yet to say."""
+    items = []
+    async with asyncio.timeout(TIMEOUT):
+        while (item := await stream.read()) is not grpc.aio.EOF:
+            items.append(item)
+    return items
 
 
 async def until(daemon: Daemon, condition: Callable[[device_pb2.Device], bool]) -> Any:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import pytest
 
 from aicore_sim.cli.bench.figures import Figure, machine, median, percentile
+from aicore_sim.cli.bench.policy import PolicyPlan, measure
 
 
 def test_percentiles_are_values_that_were_measured() -> None:
@@ -44,3 +48,22 @@ def test_a_figure_without_a_target_only_informs() -> None:
 
 def test_the_machine_is_told_by_its_kind() -> None:
     assert set(machine()) == {"cores", "processor", "system", "python"}
+
+
+@pytest.mark.requirement("simulator.command.bench.policy")
+async def test_the_policy_benchmark_measures_a_real_daemon_and_finds_nothing_left_over() -> None:
+    seen: list[tuple[str, int, int]] = []
+    plan = PolicyPlan(pairs=5, calls=20, rounds=1)
+    with tempfile.TemporaryDirectory(prefix="aicore-") as folder:
+        report = await measure(
+            Path(folder), plan, model=None, advance=lambda *progress: seen.append(progress)
+        )
+    figures = {figure.name: figure for figure in report.figures}
+    assert figures["BUSY p50 ÷ echo p50"].target == 1.5
+    assert figures["calls ÷ echo streams"].value > 0
+    for name in ("tasks left over", "queue entries left over"):
+        assert figures[name].value == 0
+    assert seen[-1] == ("20 calls at once", 1, 1)
+    assert ("BUSY against echo", 5, 5) in seen
+    (note,) = report.notes
+    assert "aicore-sim models pull" in note

@@ -27,7 +27,7 @@ from aicore_sim.rpc.server import MAX_MESSAGE_BYTES
 from aicore_sim.rpc.values import to_object, to_value
 from appfunctions_host.access import AccessRules
 from appfunctions_host.host import AppFunctionHost
-from appfunctions_host.server import start_host
+from appfunctions_host.server import RunningHost, start_host
 from appfunctions_host.wire_errors import error_detail
 from tests.host.shop import PACKAGE
 
@@ -123,6 +123,7 @@ class Device:
     host: AppFunctionHost
     address: str
     channel: grpc.aio.Channel
+    running: RunningHost
     tokens: dict[str, str] = field(default_factory=dict)
 
     def install(self, package_name: str, *permissions: str, targets: Sequence[str] = ()) -> Caller:
@@ -179,6 +180,7 @@ async def running_device(
                     host=host,
                     address=running.server.address,
                     channel=channel,
+                    running=running,
                 )
         finally:
             await running.stop(grace=0.5)

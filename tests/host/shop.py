@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import threading
 
 from appfunctions_host import (
@@ -31,6 +32,8 @@ HANG_SYNCHRONOUSLY = f"{PACKAGE}.TroubleTools#hang_synchronously"
 NOTHING = f"{PACKAGE}.TroubleTools#nothing"
 LONG_ERROR = f"{PACKAGE}.TroubleTools#long_error"
 BIG = f"{PACKAGE}.TroubleTools#big"
+IMPATIENT = f"{PACKAGE}.TroubleTools#impatient"
+START_PROGRAMS = f"{PACKAGE}.TroubleTools#start_programs"
 INTERRUPTS = f"{PACKAGE}.TroubleTools#interrupts"
 
 released = threading.Event()
@@ -91,6 +94,18 @@ class TroubleTools(AppFunctionService):
         except asyncio.CancelledError:
             print("CANCELLED", flush=True)
             raise
+
+    @app_function_declaration(timeout_seconds=0.05)
+    async def impatient(self) -> None:
+        await asyncio.Event().wait()
+
+    @app_function_declaration
+    def start_programs(self, count: int) -> int:
+        """Starts other programs and reads what they print."""
+        return sum(
+            len(subprocess.run(["echo", "x"], capture_output=True, check=True).stdout)
+            for _ in range(count)
+        )
 
     @app_function_declaration
     async def hang_in_thread(self) -> None:

@@ -60,3 +60,10 @@ def test_the_message_of_a_deprecated_function_is_in_its_metadata() -> None:
         for function in functions
     }
     assert found == {"find_note": "Use find_notes.", "find_notes": ""}
+
+
+@pytest.mark.requirement("appfunctions.execute.time-limit-per-function")
+@pytest.mark.parametrize("seconds", [0, -1.0, float("inf"), float("nan")])
+def test_a_time_limit_that_is_not_above_zero_is_refused(seconds: float) -> None:
+    with pytest.raises(ValueError, match=f"timeout_seconds={seconds!r}"):
+        app_function_declaration(timeout_seconds=seconds)

@@ -144,6 +144,25 @@ def test_pages_of_one_hold_together_what_one_page_holds(catalog: Catalog) -> Non
     assert token == ""
 
 
+@pytest.mark.requirement("appfunctions.search.page-bytes")
+def test_a_page_is_full_with_two_mebibytes_and_holds_one_function_at_least(
+    states: EnabledStates,
+) -> None:
+    registry = Registry()
+    functions = [_function("com.a", f"T#f{number}") for number in range(5)]
+    for function in functions:
+        function.description = "d" * (900 * 1024)
+    registry.register("com.a", functions, Idle())
+    catalog = Catalog(registry, states, rules_of())
+    pages, token = [], ""
+    for _ in range(3):
+        page, token = catalog.search(AGENT, SearchSpec(), page_token=token)
+        pages.append([item.name.function_identifier for item in page])
+
+    assert pages == [["T#f0", "T#f1"], ["T#f2", "T#f3"], ["T#f4"]]
+    assert token == ""
+
+
 @pytest.mark.parametrize(("page_size", "page_token"), [(-1, ""), (0, "nonsense")])
 def test_a_bad_page_is_the_callers_error(catalog: Catalog, page_size: int, page_token: str) -> None:
     with pytest.raises(SimulatorFault) as refused:

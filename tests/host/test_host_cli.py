@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import contextlib
 import json
 import os
 import signal
@@ -11,108 +10,32 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import grpc
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from aicore_protos import device_pb2, device_pb2_grpc
-from aicore_sim.device.database import open_database
 from aicore_sim.device.home import DeviceHome
-from aicore_sim.device.packages import PackageStore
 from appfunctions_host.cli import app
+from tests.host.cli_rig import (
+    ASSISTANT,
+    Served,
+    ended,
+    prepared,
+    ready,
+    served_shop,
+    start,
+)
 from tests.host.rig import ROOT, START, WAIT
 from tests.host.shop import CANCEL, FETCH, HANG, OFF, PACKAGE, RAISES, RESET
-
-ASSISTANT = "com.assistant"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Served:
-    home: DeviceHome
-    packages: PackageStore
-    process: subprocess.Popen[str]
-    facts: dict[str, Any]
-
-    def run(self, *arguments: str) -> Result:
-        command, *rest = arguments
-        return CliRunner().invoke(app, [command, "--device-dir", str(self.home.path), *rest])
-
-    def execute(self, function: str, parameters: str = "{}", *more: str) -> Result:
-        return self.run(
-            "execute-app-function",
-            "--package",
-            PACKAGE,
-            "--function",
-            function,
-            "--parameters",
-            parameters,
-            *more,
-        )
-
-
-@contextlib.contextmanager
-def _prepared(folder: Path) -> Iterator[tuple[DeviceHome, PackageStore]]:
-    """A device directory as AICore leaves it, with the shop and an assistant installed."""
-    home = DeviceHome(folder / "device")
-    home.prepare()
-    with contextlib.closing(open_database(home.database_path, create=True)) as connection:
-        packages = PackageStore(connection, control_token=home.read_control_token())
-        packages.install(PACKAGE)
-        packages.install(ASSISTANT, ["EXECUTE_APP_FUNCTIONS"], allowlist_targets=["*"])
-        yield home, packages
-
-
-def _start(home: DeviceHome, *more: str, pass_fds: tuple[int, ...] = ()) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "appfunctions_host", "serve", "--device-dir", str(home.path), *more],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        pass_fds=pass_fds,
-        env={**os.environ, "COLUMNS": "200"},
-    )
-
-
-def _line(process: subprocess.Popen[str], timeout: float = START) -> str:
-    assert process.stdout is not None
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        line = pool.submit(process.stdout.readline)
-        try:
-            return line.result(timeout).strip()
-        except TimeoutError:
-            process.kill()
-            raise
-
-
-def _ready(process: subprocess.Popen[str]) -> dict[str, Any]:
-    word, _, facts = _line(process).partition(" ")
-    assert word == "READY", process.communicate(timeout=WAIT)
-    found: dict[str, Any] = json.loads(facts)
-    return found
-
-
-@contextlib.contextmanager
-def _ended(process: subprocess.Popen[str]) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        process.kill()
-        process.communicate(timeout=WAIT)
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A host process with the shop inside it."""
-    apps = [f"--app={PACKAGE}=tests.host.shop:{name}" for name in ("OrderTools", "TroubleTools")]
-    with _prepared(tmp_path_factory.mktemp("cli")) as (home, packages):
-        process = _start(home, *apps)
-        with _ended(process):
-            yield Served(home=home, packages=packages, process=process, facts=_ready(process))
+    with served_shop(tmp_path_factory.mktemp("cli")) as running:
+        yield running
 
 
 @pytest.fixture
@@ -151,7 +74,7 @@ def test_the_shell_lists_every_function_with_static_and_runtime_metadata(served:
 
     assert result.exit_code == 0
     assert list(listed) == [PACKAGE]
-    assert len(listed[PACKAGE]) == 16
+    assert len(listed[PACKAGE]) == 18
     assert listed[PACKAGE][0] == {
         "appFunctionStaticMetadata": {
             "functionId": CANCEL,
@@ -203,11 +126,11 @@ def test_a_bare_method_name_is_enough_while_only_one_service_has_it(
 ) -> None:
     once = served.execute("fetch_order_details", '{"orderId": "ORD-1"}', "--brief-yaml")
     hidden = served.execute("no_such_method")
-    with _prepared(tmp_path) as (home, packages):
+    with prepared(tmp_path) as (home, packages):
         apps = [f"--app={PACKAGE}=tests.host.shop:{name}" for name in ("OrderTools", "MoreTools")]
-        process = _start(home, *apps)
-        with _ended(process):
-            two = Served(home=home, packages=packages, process=process, facts=_ready(process))
+        process = start(home, *apps)
+        with ended(process):
+            two = Served(home=home, packages=packages, process=process, facts=ready(process))
             twice = two.execute("fetch_order_details", '{"orderId": "ORD-1"}')
 
     assert once.stdout.startswith("orderId: ORD-1\n")
@@ -418,10 +341,10 @@ def test_help_and_version_answer_without_a_device() -> None:
 
 def test_serve_announces_itself_and_leaves_nothing_behind(tmp_path: Path) -> None:
     ready_file = tmp_path / "ready.json"
-    with _prepared(tmp_path) as (home, _):
-        process = _start(home, "--address", "127.0.0.1:0", "--ready-file", str(ready_file))
-        with _ended(process):
-            facts = _ready(process)
+    with prepared(tmp_path) as (home, _):
+        process = start(home, "--address", "127.0.0.1:0", "--ready-file", str(ready_file))
+        with ended(process):
+            facts = ready(process)
             port = int(facts["address"].rpartition(":")[2])
             socket.create_connection(("127.0.0.1", port), timeout=WAIT).close()
             assert json.loads(ready_file.read_text()) == facts
@@ -438,27 +361,27 @@ def test_serve_announces_itself_and_leaves_nothing_behind(tmp_path: Path) -> Non
 def test_a_second_host_is_refused_and_the_lock_and_socket_of_a_killed_one_are_taken_over(
     served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with _prepared(tmp_path) as (home, _):
-        first = _start(home)
-        with _ended(first):
-            _ready(first)
-            second = _start(home)
+    with prepared(tmp_path) as (home, _):
+        first = start(home)
+        with ended(first):
+            ready(first)
+            second = start(home)
             out, err = second.communicate(timeout=START)
             assert (second.returncode, out) == (1, "")
             assert f"is in use by process {first.pid}" in err
         assert home.socket_path("appfunctions").exists()
 
-        third = _start(home)
-        with _ended(third):
-            assert _ready(third)["pid"] == third.pid
+        third = start(home)
+        with ended(third):
+            assert ready(third)["pid"] == third.pid
 
 
 def test_a_provider_ends_with_one_when_its_host_is_killed(tmp_path: Path) -> None:
-    with _prepared(tmp_path) as (home, packages):
+    with prepared(tmp_path) as (home, packages):
         _, token = packages.install(PACKAGE)
-        host = _start(home)
-        with _ended(host):
-            address = _ready(host)["address"]
+        host = start(home)
+        with ended(host):
+            address = ready(host)["address"]
             provider = subprocess.Popen(
                 [sys.executable, "-m", "appfunctions_host.provider"]
                 + [f"{PACKAGE}=tests.host.shop:OrderTools"],
@@ -472,8 +395,8 @@ def test_a_provider_ends_with_one_when_its_host_is_killed(tmp_path: Path) -> Non
                     "AICORE_SIM_TOKEN": token,
                 },
             )
-            with _ended(provider):
-                assert _ready(provider)["pid"] == provider.pid
+            with ended(provider):
+                assert ready(provider)["pid"] == provider.pid
                 host.kill()
 
                 assert provider.wait(WAIT) == 1
@@ -482,11 +405,11 @@ def test_a_provider_ends_with_one_when_its_host_is_killed(tmp_path: Path) -> Non
 
 def test_a_host_ends_with_the_pipe_of_its_parent(tmp_path: Path) -> None:
     read_end, write_end = os.pipe()
-    with _prepared(tmp_path) as (home, _):
-        process = _start(home, "--exit-with-parent-fd", str(read_end), pass_fds=(read_end,))
+    with prepared(tmp_path) as (home, _):
+        process = start(home, "--exit-with-parent-fd", str(read_end), pass_fds=(read_end,))
         os.close(read_end)
-        with _ended(process):
-            _ready(process)
+        with ended(process):
+            ready(process)
             os.close(write_end)
 
             assert process.wait(WAIT) == 0
@@ -505,8 +428,8 @@ def test_a_host_ends_with_the_pipe_of_its_parent(tmp_path: Path) -> None:
 def test_a_host_that_cannot_start_says_why_in_one_line(
     tmp_path: Path, more: list[str], message: str
 ) -> None:
-    with _prepared(tmp_path) as (home, _):
-        process = _start(home, *more)
+    with prepared(tmp_path) as (home, _):
+        process = start(home, *more)
         out, err = process.communicate(timeout=START)
 
     assert (process.returncode, out) == (1, "")
@@ -516,11 +439,11 @@ def test_a_host_that_cannot_start_says_why_in_one_line(
 
 @pytest.mark.requirement("simulator.command.port-in-use")
 def test_a_port_in_use_is_named(served: Served, tmp_path: Path) -> None:
-    with socket.socket() as taken, _prepared(tmp_path) as (home, _):
+    with socket.socket() as taken, prepared(tmp_path) as (home, _):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        process = _start(home, "--address", address)
+        process = start(home, "--address", address)
         err = process.communicate(timeout=START)[1]
 
     assert process.returncode == 1
@@ -528,7 +451,7 @@ def test_a_port_in_use_is_named(served: Served, tmp_path: Path) -> None:
 
 
 def test_a_host_without_a_device_says_how_to_start_one(tmp_path: Path) -> None:
-    process = _start(DeviceHome(tmp_path / "none"))
+    process = start(DeviceHome(tmp_path / "none"))
     err = process.communicate(timeout=START)[1]
 
     assert process.returncode == 1

@@ -414,7 +414,7 @@ async def test_an_app_inside_the_host_that_blocks_its_loop_blocks_only_itself(
     device.host.add_local(provider)
     try:
         blocked = asyncio.create_task(shop.execute(BLOCKS_LOOP))
-        assert len(await shop.discovered()) == 12
+        assert len(await shop.discovered()) == 14
         stranger = await device.install("com.ordinary").code(BLOCKS_LOOP)
         assert not blocked.done()
         released.set()

@@ -100,6 +100,10 @@ def test_a_payload_may_be_as_large_as_a_message_less_the_names() -> None:
             pb.AppFunctionMetadata(name=name_of("T#x"), description="d" * MAX_METADATA_BYTES),
             "has metadata of ",
         ),
+        (
+            pb.AppFunctionMetadata(name=name_of("T#x"), timeout_seconds=-1),
+            "has the timeout -1.0 s; give a number above zero",
+        ),
     ],
 )
 def test_metadata_that_no_search_could_return_is_refused(

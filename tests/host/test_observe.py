@@ -16,11 +16,25 @@ from aicore_protos import errors_pb2
 from aicore_sim.device.database import open_database
 from appfunctions_host.observe import BUFFERED_CHANGES
 from appfunctions_host.wire_errors import error_detail
-from tests.host.rig import Caller, Device, name_of, raw_provider, running_device, soon, trusted
+from tests.host.rig import (
+    WAIT,
+    Caller,
+    Device,
+    name_of,
+    raw_provider,
+    running_device,
+    soon,
+    trusted,
+)
 from tests.host.shop import PACKAGE
 
 F, G, OWN = "T#f", "T#g", "T#own"
 METADATA = ("metadata", [PACKAGE])
+DEFAULT, ENABLED, DISABLED = (
+    pb.APP_FUNCTION_STATE_DEFAULT,
+    pb.APP_FUNCTION_STATE_ENABLED,
+    pb.APP_FUNCTION_STATE_DISABLED,
+)
 
 
 class Observer:
@@ -48,7 +62,7 @@ async def _observing(caller: Caller) -> AsyncIterator[Observer]:
         stream.cancel()
 
 
-async def _switch(caller: Caller, identifier: str, state: int) -> None:
+async def _switch(caller: Caller, identifier: str, state: pb.EnabledState) -> None:
     await caller.call("SetEnabled", pb.SetEnabledRequest(name=name_of(identifier), state=state))
 
 
@@ -62,13 +76,13 @@ async def test_only_changes_of_the_effective_state_are_reported_in_the_order_the
 ) -> None:
     shop = device.install(PACKAGE)
     async with raw_provider(device, trusted(F), trusted(G)), _observing(_agent(device)) as events:
-        await _switch(shop, F, 1)  # enabled by default already
-        await _switch(shop, F, 2)
-        await _switch(shop, F, 2)
-        await _switch(shop, G, 2)
-        await _switch(shop, F, 0)
-        await _switch(shop, G, 2)
-        await _switch(shop, G, 1)
+        await _switch(shop, F, ENABLED)  # enabled by default already
+        await _switch(shop, F, DISABLED)
+        await _switch(shop, F, DISABLED)
+        await _switch(shop, G, DISABLED)
+        await _switch(shop, F, DEFAULT)
+        await _switch(shop, G, DISABLED)
+        await _switch(shop, G, ENABLED)
 
         found = [await events.next() for _ in range(4)]
 
@@ -86,8 +100,8 @@ async def test_an_observer_hears_of_nothing_that_it_may_not_discover(device: Dev
         _observing(shop) as own,
         raw_provider(device, *functions),
     ):
-        await _switch(shop, OWN, 2)
-        await _switch(shop, F, 2)
+        await _switch(shop, OWN, DISABLED)
+        await _switch(shop, F, DISABLED)
 
         assert [await agent.next() for _ in range(2)] == [METADATA, ("states", [F])]
         assert [await own.next() for _ in range(3)] == [
@@ -111,7 +125,7 @@ async def test_an_uninstall_is_one_change_of_the_package_and_none_of_states(
     shop = device.install(PACKAGE)
     agent = _agent(device)
     async with raw_provider(device, trusted(F), trusted(G)), _observing(agent) as events:
-        await _switch(shop, F, 2)
+        await _switch(shop, F, DISABLED)
         first = await events.next()
         with closing(open_database(device.home.database_path, create=False)) as other:
             other.execute("DELETE FROM packages WHERE package_name = ?", (PACKAGE,))
@@ -127,7 +141,7 @@ async def test_an_uninstall_is_one_change_of_the_package_and_none_of_states(
 async def test_a_package_cleared_by_another_process_is_reported(device: Device) -> None:
     shop = device.install(PACKAGE)
     async with raw_provider(device, trusted(F)), _observing(_agent(device)) as events:
-        await _switch(shop, F, 2)
+        await _switch(shop, F, DISABLED)
         with closing(open_database(device.home.database_path, create=False)) as other:
             other.execute("DELETE FROM app_function_states WHERE package_name = ?", (PACKAGE,))
 
@@ -141,10 +155,10 @@ async def test_one_change_of_both_kinds_is_told_as_metadata_first(device: Device
     agent = _agent(device)
     async with raw_provider(device, trusted(F)), _observing(agent) as events:
         device.packages.revoke("com.example.agent", "EXECUTE_APP_FUNCTIONS")
-        await _switch(shop, F, 2)
+        await _switch(shop, F, DISABLED)
         device.packages.grant("com.example.agent", "EXECUTE_APP_FUNCTIONS")
-        await _switch(shop, F, 0)
-        await _switch(shop, F, 2)
+        await _switch(shop, F, DEFAULT)
+        await _switch(shop, F, DISABLED)
 
         found = [await events.next() for _ in range(3)]
 
@@ -154,15 +168,14 @@ async def test_one_change_of_both_kinds_is_told_as_metadata_first(device: Device
 @pytest.mark.requirement("appfunctions.observe.bounded")
 async def test_a_slow_observer_gets_the_oldest_changes_merged(device: Device) -> None:
     device.install(PACKAGE)
-    identity = device.packages.resolve(device.tokens[PACKAGE])
+    own = device.packages.resolve(device.tokens[PACKAGE])
+    assert own is not None
     async with raw_provider(device, *(trusted(f"T#f{n}") for n in range(3))):
-        observation = device.host.observers.open(lambda: identity)
+        observation = device.host.observers.open(lambda: own)
         flips = BUFFERED_CHANGES + 2
         for number in range(flips):
             state = 2 if number // 3 % 2 == 0 else 1
-            device.host.catalog.set_enabled(
-                device_identity(device), (PACKAGE, f"T#f{number % 3}"), state
-            )
+            device.host.catalog.set_enabled(own, (PACKAGE, f"T#f{number % 3}"), state)
         changes = observation.changes()
         found = [await soon(anext(changes)) for _ in range(2)]
         device.host.observers.end()
@@ -172,10 +185,6 @@ async def test_a_slow_observer_gets_the_oldest_changes_merged(device: Device) ->
     assert {identifier for _, identifier in found[0].functions} == {"T#f0", "T#f1", "T#f2"}
     assert len(found[1].functions) == 1
     assert rest == []
-
-
-def device_identity(device: Device) -> Any:
-    return device.packages.resolve(device.tokens[PACKAGE])
 
 
 async def test_an_observer_whose_package_is_uninstalled_is_told_that_its_token_ended(
@@ -199,5 +208,6 @@ async def test_observers_end_with_the_host_and_leave_nothing_behind(tmp_path: Pa
         stream = agent.stub.Observe(pb.ObserveRequest(), metadata=agent.metadata)
         await soon(stream.read())
         ending = asyncio.create_task(stream.read())
+        await soon(device.running.stop(grace=WAIT))
 
-    assert await soon(ending) is grpc.aio.EOF
+        assert await soon(ending) is grpc.aio.EOF

@@ -19,9 +19,11 @@ from tests.host.shop import (
     HANG,
     HANG_IN_THREAD,
     HANG_SYNCHRONOUSLY,
+    IMPATIENT,
     OFF,
     PACKAGE,
     RESET,
+    START_PROGRAMS,
 )
 
 
@@ -129,6 +131,35 @@ async def test_a_function_that_never_returns_does_not_keep_its_process_alive(
 
         assert await soon(process.wait()) == code
         assert await soon(call) == 3000
+
+
+@pytest.mark.requirement("appfunctions.execute.time-limit-per-function")
+async def test_a_function_over_its_own_time_is_3000_and_the_connection_stays(
+    device: Device,
+) -> None:
+    shop = device.install(PACKAGE)
+    async with provider_process(device, "OrderTools", "TroubleTools"):
+        detail = await shop.failure("Execute", pb.ExecuteRequest(name=name_of(IMPATIENT)))
+
+        assert detail.app_function.error_code == 3000
+        assert detail.app_function.error_message == (
+            "The app function did not finish within 0.05 s"
+        )
+        assert await shop.code(FETCH, orderId="1") == 0
+
+
+@pytest.mark.requirement("appfunctions.provider.subprocesses")
+async def test_functions_may_start_programs_by_the_hundred_while_others_run(
+    device: Device,
+) -> None:
+    shop = device.install(PACKAGE)
+    async with provider_process(device, "OrderTools", "TroubleTools"):
+        starting = [asyncio.create_task(shop.execute(START_PROGRAMS, count=50)) for _ in range(4)]
+        quick = await shop.code(FETCH, orderId="1")
+        started = [await call for call in starting]
+
+    assert quick == 0
+    assert [response.return_value.int_value for response in started] == [100] * 4
 
 
 @pytest.mark.parametrize(

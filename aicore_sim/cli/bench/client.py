@@ -43,22 +43,24 @@ class BenchClient:
         self.control = control
         self._metadata = (("authorization", f"Bearer {token}"),)
         self._stub: Any = aicore_pb2_grpc.AICoreStub(channel)
-        self._echo = channel.unary_stream(echo.STREAM)
+        self._echo = channel.unary_stream(
+            echo.STREAM,
+            request_serializer=echo.Request.SerializeToString,
+            response_deserializer=echo.Response.FromString,
+        )
         self._facts = channel.unary_unary(echo.FACTS)
 
     async def generate(
         self, prompt: str, *, max_output_tokens: int | None = None, timeout: float = 120.0
     ) -> Answer:
-        content = aicore_pb2.Content(parts=[aicore_pb2.Part(text=prompt)])
-        request = aicore_pb2.GenerateContentRequest(
-            contents=[content],
-            sampling=aicore_pb2.Sampling(temperature=0.0, max_output_tokens=max_output_tokens),
-        )
+        request = echo.request(prompt, max_output_tokens=max_output_tokens)
         return await _timed(
             self._stub.GenerateContent(request, metadata=self._metadata, timeout=timeout)
         )
 
-    async def echo(self, request: bytes) -> Answer:
+    async def echo(self, prompt: str) -> Answer:
+        """As many chunks as the prompt has words."""
+        request = echo.request(prompt)
         return await _timed(self._echo(request, metadata=self._metadata, timeout=120.0))
 
     async def check_status(self) -> float:
@@ -70,10 +72,7 @@ class BenchClient:
         return time.perf_counter() - started
 
     async def count_tokens(self, prompt: str) -> int:
-        content = aicore_pb2.Content(parts=[aicore_pb2.Part(text=prompt)])
-        request = aicore_pb2.CountTokensRequest(
-            request=aicore_pb2.GenerateContentRequest(contents=[content])
-        )
+        request = aicore_pb2.CountTokensRequest(request=echo.request(prompt))
         response = await self._stub.CountTokens(request, metadata=self._metadata, timeout=60.0)
         return int(response.total_tokens)
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from aicore_protos import device_pb2
-from aicore_sim.cli.bench import echo
 from aicore_sim.cli.bench.client import PACKAGE, Answer, BenchClient, measured_daemon
 from aicore_sim.cli.bench.figures import Figure, median, percentile
 from aicore_sim.cli.control import CommandError
@@ -24,9 +23,10 @@ MANY_RATIO = 1.5
 _WARM_UP = 50
 _PROMPT_TOKENS = 3900
 _SETTLE_TRIES = 100
-# As large as the daemon's own chunks of the script below: "word" with its tag and length.
-_CHUNK_BYTES = 7
 _WORDS = 5
+# The daemon answers with a chunk for each word and a last one, the echo with a chunk for each word.
+_TEXT = " ".join(["word"] * _WORDS)
+_PROMPT = " ".join(["word"] * (_WORDS + 1))
 
 # Quota is off except where its refusals are measured; the queue holds every call.
 _PROFILE = """\
@@ -50,7 +50,7 @@ class PolicyPlan:
     """BUSY and echo, call by call."""
     calls: int = 1000
     """At once."""
-    rounds: int = 5
+    rounds: int = 9
     """Pairs of `calls` calls and `calls` echo streams."""
     prefills: int = 3
 
@@ -73,8 +73,7 @@ async def measure(
     profile.write_text(_PROFILE)
     script = folder / "script.yaml"
     calls = plan.calls * (plan.rounds + 1)
-    text = " ".join(["word"] * _WORDS)
-    script.write_text(f"- text: {text}\n" * calls)
+    script.write_text(f"- text: {_TEXT}\n" * calls)
     part = folder / "scripted"
     part.mkdir()
     async with measured_daemon(part, profile=str(profile), model=f"scripted:{script}") as client:
@@ -100,15 +99,14 @@ async def _refusals(
     name = "BUSY against echo"
     await _set_quota(client, device_pb2.SetQuotaRequest(model="token-bucket"))
     await _set_quota(client, device_pb2.SetQuotaRequest(package_name=PACKAGE, charge_seconds=7000))
-    request = echo.stream_request(1, _CHUNK_BYTES)
     busy: list[float] = []
     echoes: list[float] = []
     for number in range(_WARM_UP + plan.pairs):
         # Which of the two comes first alternates, so that neither profits from the other.
         if number % 2:
-            refused, echoed = await client.generate("hi"), await client.echo(request)
+            refused, echoed = await client.generate("hi"), await client.echo("hi")
         else:
-            echoed, refused = await client.echo(request), await client.generate("hi")
+            echoed, refused = await client.echo("hi"), await client.generate("hi")
         if not refused.failed or echoed.failed:
             raise CommandError("a call that must be refused was answered, or an echo failed")
         if number >= _WARM_UP:
@@ -129,13 +127,12 @@ async def _many(
     client: BenchClient, plan: PolicyPlan, report: PolicyReport, advance: Advance
 ) -> None:
     name = f"{plan.calls} calls at once"
-    request = echo.stream_request(_WORDS + 1, _CHUNK_BYTES)
 
     async def calls() -> float:
-        return await _together([client.generate("hi") for _ in range(plan.calls)], _WORDS + 1)
+        return await _together([client.generate(_PROMPT) for _ in range(plan.calls)])
 
     async def echoes() -> float:
-        return await _together([client.echo(request) for _ in range(plan.calls)], _WORDS + 1)
+        return await _together([client.echo(_PROMPT) for _ in range(plan.calls)])
 
     await calls()
     await echoes()
@@ -200,19 +197,20 @@ async def _status(
 
 async def _long_prompt(client: BenchClient, number: int) -> tuple[str, int]:
     """About _PROMPT_TOKENS tokens that begin unlike the other rounds', so that no cache helps."""
-    words = f"Round {number}. " + "The quick brown fox jumps over the lazy dog. " * 20
-    unit = await client.count_tokens(words)
-    prompt = words * max(1, _PROMPT_TOKENS // unit)
+    start, sentence = f"Round {number}. ", "The quick brown fox jumps over the lazy dog. "
+    one = await client.count_tokens(start + sentence)
+    each = (await client.count_tokens(start + sentence * 101) - one) / 100
+    prompt = start + sentence * int((_PROMPT_TOKENS - one) / each)
     return prompt, await client.count_tokens(prompt)
 
 
-async def _together(calls: list[Any], chunks: int) -> float:
+async def _together(calls: list[Any]) -> float:
     """Real seconds until every call has ended. Raises CommandError when one went wrong."""
     loop = asyncio.get_running_loop()
     started = loop.time()
     answers: list[Answer] = await asyncio.gather(*calls)
     seconds = loop.time() - started
-    wrong = sum(answer.failed or answer.chunks != chunks for answer in answers)
+    wrong = sum(answer.failed or answer.chunks != _WORDS + 1 for answer in answers)
     if wrong:
         raise CommandError(f"{wrong} of {len(answers)} calls were not answered in full")
     return seconds
