@@ -11,6 +11,7 @@ import asyncio
 import json
 import logging
 import platform
+import sqlite3
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -22,10 +23,8 @@ import yaml
 from aicore_protos import appfunctions_pb2 as pb
 from aicore_sim.device.errors import DeviceError
 from aicore_sim.device.home import DeviceHome, DeviceInUse
-from aicore_sim.rpc.server import AddressError
 from aicore_sim.rpc.values import to_object
 from appfunctions_host import inspect_commands
-from appfunctions_host.apps import AppSpecError
 from appfunctions_host.command_options import (
     Address,
     As,
@@ -106,12 +105,12 @@ def serve_command(
             )
         )
     except (
-        AddressError,
-        AppSpecError,
         DefinitionError,
         DeviceError,
         DeviceInUse,
-        FileNotFoundError,
+        OSError,
+        sqlite3.Error,
+        ValueError,
     ) as error:
         print(f"appfunctions-host: {error}", file=sys.stderr)
         raise typer.Exit(1) from None

@@ -54,7 +54,7 @@ def shell_session(target: Target) -> Iterator[HostClient]:
         raise typer.Exit(SERVICE_MISSING) from None
     except TimedOut:
         fail("Timed out")
-    except (CallRefused, ExecutionFailed, FileNotFoundError, ValueError) as error:
+    except (CallRefused, ExecutionFailed, OSError, ValueError) as error:
         fail(f"Exception: {error}")
 
 

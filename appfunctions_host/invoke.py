@@ -31,6 +31,8 @@ logger = logging.getLogger(__name__)
 
 MAX_THREADS = 16
 """Synchronous functions that run at once in one process; more wait for a thread."""
+MAX_ABANDONED_THREADS = 48
+"""Threads beside those, whose calls were cancelled while the function ran on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +67,7 @@ class Invoker:
                     bound=getattr(instance, definition.method_name),
                     is_jetpack=not issubclass(service, PlatformAppFunctionService),
                 )
-        self._threads = _Threads(MAX_THREADS)
+        self._threads = _Threads(MAX_THREADS, MAX_ABANDONED_THREADS)
 
     @property
     def metadata(self) -> tuple[pb.AppFunctionMetadata, ...]:
@@ -113,23 +115,29 @@ class Invoker:
 
 
 class _Threads:
-    """At most `limit` daemon threads, one a call.
+    """At most `limit` daemon threads whose callers wait, one a call.
 
-    `ThreadPoolExecutor` would make the process wait at exit for a function that never returns.
+    A cancelled call does not stop its function, so its thread goes on without a place, and at most
+    `abandoned` threads do; beyond, they keep theirs. `ThreadPoolExecutor` would make the process
+    wait at exit for a function that never returns.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, abandoned: int) -> None:
         self._free = asyncio.Semaphore(limit)
+        self._may_abandon = abandoned
 
     async def run(self, function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
         await self._free.acquire()
         loop = asyncio.get_running_loop()
         done: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
         context = contextvars.copy_context()
+        has_place = True
 
         def finish(result: Any, error: BaseException | None) -> None:
-            # The thread is free only now: a cancelled call does not stop its function.
-            self._free.release()
+            if has_place:
+                self._free.release()
+            else:
+                self._may_abandon += 1
             if not done.done():
                 done.set_result((result, error))
 
@@ -147,7 +155,14 @@ class _Threads:
         except RuntimeError:
             self._free.release()
             raise
-        result, failure = await done
+        try:
+            result, failure = await done
+        except asyncio.CancelledError:
+            if done.cancelled() and self._may_abandon > 0:
+                self._may_abandon -= 1
+                has_place = False
+                self._free.release()
+            raise
         if failure is not None:
             raise failure
         return result

@@ -36,6 +36,32 @@ def result_problem(value: types_pb2.Value) -> str | None:
     return _problem("the result takes", value.ByteSize(), _walk([(value, 0)]))
 
 
+async def foreign_result_problem(value: types_pb2.Value) -> str | None:
+    """As `result_problem`, for a result that no library of ours encoded."""
+    if value.ByteSize() <= _WALK_IN_LOOP_BYTES:
+        return _foreign_problem(value)
+    return await asyncio.to_thread(_foreign_problem, value)
+
+
+def _foreign_problem(value: types_pb2.Value) -> str | None:
+    problem = result_problem(value)
+    if problem is not None:
+        return problem
+    pending = [value]
+    while pending:
+        one = pending.pop()
+        match one.WhichOneof("kind"):
+            case "list_value":
+                pending += one.list_value.values
+            case "object_value":
+                pending += [field.value for field in one.object_value.fields]
+            case "double_value" if not math.isfinite(one.double_value):
+                return f"the result holds {one.double_value}, which is no finite number"
+            case None:
+                return "the result holds a value without a kind"
+    return None
+
+
 async def arguments_problem_async(parameters: types_pb2.ObjectValue) -> str | None:
     """As `arguments_problem`, without holding the event loop for large ones."""
     if parameters.ByteSize() <= _WALK_IN_LOOP_BYTES:

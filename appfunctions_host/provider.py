@@ -108,6 +108,8 @@ class _Connection:
         try:
             await self._write(pb.ProviderMessage(register=register))
             while (message := await self._stream.read()) is not grpc.aio.EOF:
+                if message is None:  # what gRPC gives for a message that it cannot read
+                    raise ProviderError("the host sent a message that this library cannot read")
                 self._handle(message, on_ready)
             if await self._stream.code() != grpc.StatusCode.OK:
                 raise ProviderError(

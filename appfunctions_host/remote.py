@@ -11,6 +11,7 @@ from aicore_protos import appfunctions_pb2 as pb
 from aicore_protos import types_pb2
 from aicore_sim.device.errors import AppFunctionCode, AppFunctionError, DeviceError
 from aicore_sim.rpc.values import from_object
+from appfunctions_host.limits import foreign_result_problem
 from appfunctions_host.registry import ProviderCall
 
 logger = logging.getLogger(__name__)
@@ -68,7 +69,7 @@ class RemoteProvider:
         )
         self._outbound.put_nowait(pb.HostMessage(call=message))
         try:
-            return await answer
+            value = await answer
         except asyncio.CancelledError:
             if answer.cancelled():
                 self._cancel(number)
@@ -77,6 +78,11 @@ class RemoteProvider:
             raise
         finally:
             del self._running[number]
+        if (problem := await foreign_result_problem(value)) is not None:
+            raise AppFunctionError(
+                AppFunctionCode.APP_UNKNOWN_ERROR, f"{call.function_identifier}: {problem}"
+            )
+        return value
 
     def deliver(self, result: pb.ProviderMessage.CallResult) -> None:
         """Take a result from the process; one for a call that was cancelled is dropped."""

@@ -13,13 +13,14 @@ from importlib.metadata import version
 from pathlib import Path
 
 import grpc.aio
+from pydantic import ValidationError
 
 from aicore_protos import appfunctions_pb2_grpc
 from aicore_sim.device.database import open_database
 from aicore_sim.device.home import DeviceHome
 from aicore_sim.device.packages import PackageStore
 from aicore_sim.device.process import exit_on_eof
-from aicore_sim.device.profile import DeviceProfile, load_profile
+from aicore_sim.device.profile import DeviceProfile, ProfileError, load_profile
 from aicore_sim.rpc.server import RunningServer, start_server, stop_event
 from appfunctions_host.apps import load_apps
 from appfunctions_host.host import AppFunctionHost
@@ -90,8 +91,8 @@ async def serve(
         exit_with_parent_fd: Also stop when this pipe ends, as it does with the parent.
 
     Raises:
-        DeviceInUse, AddressError, AppSpecError, DefinitionError, SimulatorFault,
-        FileNotFoundError: The host cannot start; the text says why.
+        DeviceInUse, AddressError, AppSpecError, DefinitionError, SimulatorFault, ProfileError,
+        OSError, sqlite3.Error: The host cannot start; the text says why.
     """
     if exit_with_parent_fd is not None:
         # First of all: importing an app's module may take any time.
@@ -144,6 +145,13 @@ def _announce(home: DeviceHome, address: str, ready_file: Path | None) -> None:
 
 
 def _profile(home: DeviceHome) -> DeviceProfile:
-    if home.profile_path.exists():
-        return DeviceProfile.model_validate_json(home.profile_path.read_text())
-    return load_profile()
+    """Raises ProfileError for a file that AICore did not write so."""
+    if not home.profile_path.exists():
+        return load_profile()
+    try:
+        return DeviceProfile.model_validate_json(home.profile_path.read_bytes())
+    except ValidationError as error:
+        raise ProfileError(
+            f"{str(home.profile_path)!r} is damaged ({error.error_count()} faults); "
+            "start the device again with `aicore-sim up`"
+        ) from None

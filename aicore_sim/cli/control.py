@@ -61,6 +61,10 @@ class Control:
         request = device_pb2.UninstallPackageRequest(package_name=package_name)
         self._call(self._stub.UninstallPackage, request)
 
+    def clear(self, package_name: str) -> None:
+        request = device_pb2.ClearPackageRequest(package_name=package_name)
+        self._call(self._stub.ClearPackage, request)
+
     def grant(self, package_name: str, permission: str) -> device_pb2.Package:
         request = device_pb2.GrantPermissionRequest(
             package_name=package_name, permission=permission

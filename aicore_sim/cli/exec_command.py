@@ -86,7 +86,7 @@ def exec_(
         home = _home(device_dir, Path(temporary))
         facts = home.read_running()
         if facts is not None and is_running(facts):
-            given = [flag for name, flag in _BOOT_FLAGS.items() if _was_given(context, name)]
+            given = [flag for name, flag in _BOOT_FLAGS.items() if shared.was_given(context, name)]
             if given:
                 raise CommandError(
                     f"a device runs in {str(home.path)!r} already, so {', '.join(given)} would "
@@ -105,11 +105,6 @@ def exec_(
             )
             code = run_interruptible(_boot_and_run(made, app, command))
     raise typer.Exit(code)
-
-
-def _was_given(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name != "DEFAULT"
 
 
 def _home(device_dir: Path | None, temporary: Path) -> DeviceHome:

@@ -76,6 +76,12 @@ def check_apps(apps: list[str] | None) -> tuple[str, ...]:
     return tuple(apps or ())
 
 
+def was_given(context: typer.Context, name: str) -> bool:
+    """Whether the user gave the option, in whatever form."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
+
+
 def check_device(device: str) -> str:
     """Raises ProfileError for a device profile that does not exist or is wrong."""
     load_profile(device)
@@ -105,7 +111,7 @@ def check_model(model: str) -> str:
         if path.is_file():
             return f"scripted:{path.absolute()}"
         raise CommandError(f"--model {model!r}: there is no script at {str(path)!r}", exit_code=2)
-    if model in ("default", *names):
+    if model in ("default", "scripted", *names):
         return model
     if Path(model).is_dir():
         return str(Path(model).absolute())

@@ -66,6 +66,14 @@ def uninstall(package: _PackageName, device_dir: shared.DeviceDir = None) -> Non
 
 
 @app.command()
+def clear(package: _PackageName, device_dir: shared.DeviceDir = None) -> None:
+    """Clear a package's data: states of its functions, quota and importance."""
+    with connect_home(shared.home_of(device_dir)) as control:
+        control.clear(package)
+    print("Success")
+
+
+@app.command()
 def grant(
     package: _PackageName,
     permission: _Permission,

@@ -201,7 +201,9 @@ async def _exchange(address: str, token: str) -> None:
         stub: Any = appfunctions_pb2_grpc.AppFunctionManagerStub(channel)
         try:
             await stub.Search(
-                appfunctions_pb2.SearchRequest(page_size=1),
+                appfunctions_pb2.SearchRequest(
+                    page_size=1, library=appfunctions_pb2.CALLER_LIBRARY_JETPACK
+                ),
                 metadata=(("authorization", f"Bearer {token}"),),
                 timeout=10.0,
             )

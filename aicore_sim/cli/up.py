@@ -18,7 +18,8 @@ from typing import Annotated, Any, Literal
 import typer
 
 from aicore_sim.cli import options as shared
-from aicore_sim.cli.control import CommandError
+from aicore_sim.cli.control import CommandError, connect
+from aicore_sim.cli.scenario import Scenario, apply_scenario, boot_options, load_scenario
 from aicore_sim.cli.supervisor import DeviceOptions, Supervisor
 from aicore_sim.device.home import DeviceHome
 from aicore_sim.device.process import is_alive
@@ -41,11 +42,18 @@ Quota = Annotated[
     ),
 ]
 
+_SCENARIO_FLAGS = {
+    "device": "--device",
+    "platform": "--platform",
+    "seed": "--seed",
+    "pace": "--pace",
+}
 DAEMON_DIED = 3
 DETACH_TIMEOUT = 90.0
 
 
 def up(
+    context: typer.Context,
     device: shared.Device = shared.DEVICE_DEFAULT,
     platform: shared.Platform = shared.PLATFORM_DEFAULT,
     model: shared.Model = shared.DEFAULT_MODEL,
@@ -66,6 +74,13 @@ def up(
     ready_file: Annotated[
         Path | None, typer.Option(help="Write the READY facts there when the device is ready.")
     ] = None,
+    scenario: Annotated[
+        Path | None,
+        typer.Option(
+            help="Start from the state of a scenario file: profile, apps, status, quota, "
+            "importance, faults and script."
+        ),
+    ] = None,
     wipe_data: Annotated[
         bool, typer.Option("--wipe-data", help="Forget packages, permissions and states first.")
     ] = False,
@@ -83,6 +98,15 @@ def up(
     aicore-sim up --detach --wipe-data && eval "$(aicore-sim env --as com.example.shop)"
     """
     home = shared.home_of(device_dir)
+    state = None
+    if scenario is not None:
+        given = [flag for name, flag in _SCENARIO_FLAGS.items() if shared.was_given(context, name)]
+        if given:
+            raise CommandError(f"--scenario sets what {', '.join(given)} would; leave it out", 2)
+        state = load_scenario(scenario)
+        boot = boot_options(state)
+        device, platform, seed, pace = boot.profile, boot.platform, boot.seed, boot.pace
+        model = "scripted" if boot.scripted else model
     if wipe_data:
         _wipe(home)
     made = DeviceOptions(
@@ -103,7 +127,7 @@ def up(
     if detach:
         _detach(home, ready_file)
     else:
-        raise typer.Exit(asyncio.run(_foreground(made, ready_file)))
+        raise typer.Exit(asyncio.run(_foreground(made, ready_file, state)))
 
 
 def serve(
@@ -188,9 +212,11 @@ def published(facts: dict[str, Any]) -> dict[str, Any]:
     return {name: facts[name] for name in names}
 
 
-async def _foreground(options: DeviceOptions, ready_file: Path | None) -> int:
+async def _foreground(
+    options: DeviceOptions, ready_file: Path | None, state: Scenario | None
+) -> int:
     stopping = stop_event()
-    running = asyncio.create_task(_run(options, ready_file))
+    running = asyncio.create_task(_run(options, ready_file, state))
     stopped = asyncio.create_task(stopping.wait())
     try:
         await asyncio.wait({running, stopped}, return_when=asyncio.FIRST_COMPLETED)
@@ -205,8 +231,11 @@ async def _foreground(options: DeviceOptions, ready_file: Path | None) -> int:
         stopped.cancel()
 
 
-async def _run(options: DeviceOptions, ready_file: Path | None) -> int:
+async def _run(options: DeviceOptions, ready_file: Path | None, state: Scenario | None) -> int:
     async with booted(options) as (supervisor, facts):
+        if state is not None:
+            with connect(facts["aicore"]["address"], options.home.read_control_token()) as control:
+                await asyncio.to_thread(apply_scenario, control, state)
         _print_device(facts)
         ready = json.dumps(published(facts))
         print(f"READY {ready}", flush=True)

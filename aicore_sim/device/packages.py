@@ -20,6 +20,7 @@ from aicore_sim.device.process import is_alive, start_time
 FIRST_APP_UID = 10000
 SHELL_PACKAGE = "com.android.shell"
 SHELL_UID = 2000
+_LAST_UID = "packages.last_uid"
 
 _PACKAGE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)+")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -119,11 +120,11 @@ class PackageStore:
         )
         token = "app_" + secrets.token_urlsafe(32)
         with self._transaction() as run:
-            run.execute(
-                "INSERT INTO packages SELECT ?, max(?, coalesce(max(uid), 0) + 1), ? FROM packages "
-                "WHERE true ON CONFLICT (package_name) DO NOTHING",
-                (package_name, FIRST_APP_UID, digest),
-            )
+            if present is None:
+                run.execute(
+                    "INSERT INTO packages VALUES (?, ?, ?)",
+                    (package_name, self._next_uid(run), digest),
+                )
             run.execute("DELETE FROM grants WHERE package_name = ?", (package_name,))
             run.executemany(
                 "INSERT INTO grants VALUES (?, ?)", [(package_name, name) for name in names]
@@ -165,6 +166,21 @@ class PackageStore:
         with self._transaction() as run:
             self._write_allowlist(run, package_name, package.signing_digest, targets)
         return self._require(package_name)
+
+    def clear_states(self, package_name: str) -> None:
+        """Put the package's functions back to their default states, as `pm clear` does.
+
+        The host keeps the states in a table of its own. Raises UnknownPackage.
+        """
+        self._require(package_name)
+        with self._transaction() as run:
+            kept = run.execute(
+                "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'app_function_states'"
+            ).fetchone()
+            if kept:
+                run.execute(
+                    "DELETE FROM app_function_states WHERE package_name = ?", (package_name,)
+                )
 
     def list(self) -> tuple[Package, ...]:
         """Every installed package, by name."""
@@ -239,6 +255,13 @@ class PackageStore:
         if pid is not None and not is_alive(pid, started):
             return None
         return identity
+
+    def _next_uid(self, run: sqlite3.Connection) -> int:
+        """A uid that no package has had: ledgers and states go by uid, and outlive a package."""
+        row = run.execute("SELECT value FROM settings WHERE key = ?", (_LAST_UID,)).fetchone()
+        uid = max(FIRST_APP_UID, int(row[0]) + 1 if row else 0)
+        run.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (_LAST_UID, str(uid)))
+        return uid
 
     def _require(self, package_name: str) -> Package:
         package = self.get(package_name)

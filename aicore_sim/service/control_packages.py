@@ -57,6 +57,7 @@ class PackageCalls:
         require_shell("ClearPackage")
         with _store_errors():
             self._forget(self._require(request.package_name))
+            self._store.clear_states(request.package_name)
         return device_pb2.ClearPackageResponse()
 
     async def GrantPermission(

@@ -103,6 +103,4 @@ async def downloaded(app: App) -> list[str]:
 
 
 def set_importance(name: str, package_name: str = APP) -> device_pb2.SetImportanceRequest:
-    return device_pb2.SetImportanceRequest(
-        package_name=package_name, importance=device_pb2.Importance.Value(name)
-    )
+    return device_pb2.SetImportanceRequest(package_name=package_name, importance=name)

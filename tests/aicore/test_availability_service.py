@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,11 +34,11 @@ PREVIEW = aicore_pb2.ModelSelection(release_stage=aicore_pb2.PREVIEW, preference
 
 
 def moved(rule: str, **amount: float) -> device_pb2.ControlDownloadRequest:
-    return device_pb2.ControlDownloadRequest(progression={"rule": rule, **amount})  # type: ignore[arg-type]
+    return device_pb2.ControlDownloadRequest(progression={"rule": rule, **amount})
 
 
-async def set_to(daemon: Daemon, **fields: object) -> device_pb2.Availability:
-    request = device_pb2.SetAvailabilityRequest(**fields)  # type: ignore[arg-type]
+async def set_to(daemon: Daemon, **fields: Any) -> device_pb2.Availability:
+    request = device_pb2.SetAvailabilityRequest(**fields)
     found: device_pb2.Availability = await daemon.shell.call("SetAvailability", request)
     return found
 
@@ -47,10 +48,11 @@ async def last_of(app: App) -> errors_pb2.GenAiError:
     stream = app.start("Download", aicore_pb2.DownloadRequest())
     items = [item async for item in stream]
     assert [item.WhichOneof("status") for item in items[:-1]] == ["started"]
-    return items[-1].failed.error
+    error: errors_pb2.GenAiError = items[-1].failed.error
+    return error
 
 
-@pytest.mark.requirement("aicore.availability.feature-not-found")
+@pytest.mark.requirement("aicore.availability.feature-not-found", "aicore.availability.not-here")
 async def test_each_kind_of_phone_that_has_no_model_shows_its_own_symptom(
     start_daemon: StartDaemon,
 ) -> None:
@@ -73,7 +75,10 @@ async def test_each_kind_of_phone_that_has_no_model_shows_its_own_symptom(
             assert (fault.error_code, fault.error_type) == (code, error_type), profile
 
 
-@pytest.mark.requirement("aicore.availability.feature-not-found")
+@pytest.mark.requirement(
+    "aicore.availability.documented-status",
+    "aicore.availability.feature-not-found",
+)
 async def test_the_status_call_of_a_phone_without_the_feature_throws_or_answers_by_a_switch(
     start_daemon: StartDaemon, short_dir: Path
 ) -> None:
@@ -144,6 +149,7 @@ async def test_every_feature_of_a_phone_has_its_own_model_and_limits(
     ]
 
 
+@pytest.mark.requirement("aicore.availability.only-available-infers")
 @pytest.mark.parametrize("state", [UNAVAILABLE, DOWNLOADABLE, DOWNLOADING])
 async def test_generating_in_any_other_state_is_8_at_once_and_starts_no_download(
     start_daemon: StartDaemon, state: int
@@ -163,6 +169,7 @@ async def test_generating_in_any_other_state_is_8_at_once_and_starts_no_download
         assert (await journal(daemon, rpc="GenerateContent"))[0].decision == "availability"
 
 
+@pytest.mark.requirement("aicore.download.joined")
 async def test_a_download_follows_the_clock_and_a_second_caller_joins_it(
     start_daemon: StartDaemon,
 ) -> None:
@@ -226,6 +233,7 @@ async def test_downloads_move_by_status_calls_by_hand_or_at_once(
         assert await status(daemon.app) == AVAILABLE
 
 
+@pytest.mark.requirement("aicore.download.failure-is-an-item")
 async def test_without_network_or_disk_a_download_fails_as_an_item_and_can_be_tried_again(
     start_daemon: StartDaemon,
 ) -> None:
@@ -274,7 +282,7 @@ async def test_one_feature_of_several_can_be_set(start_daemon: StartDaemon) -> N
 @pytest.mark.parametrize(
     ("name", "request_", "named"),
     [
-        ("SetAvailability", device_pb2.SetAvailabilityRequest(feature_id=1, status="AVAILABLE"),  # type: ignore[arg-type]
+        ("SetAvailability", device_pb2.SetAvailabilityRequest(feature_id=1, status="AVAILABLE"),
          "feature_id: 1 is not served; this device serves 636"),
         ("ControlDownload", device_pb2.ControlDownloadRequest(), "step: "),
         ("ControlDownload", device_pb2.ControlDownloadRequest(complete=True),

@@ -218,6 +218,7 @@ async def test_a_port_is_chosen_and_one_in_use_is_refused(short_dir: Path) -> No
     [
         ({"model": "scripted:/nowhere/script.yaml"}, "cannot read script '/nowhere/script.yaml'"),
         ({"model": "scripted", "profile": "pixel-99"}, "unknown device profile 'pixel-99'"),
+        ({"model": "scripted", "quota": "leaky"}, "--quota: there is no quota model 'leaky'"),
         ({"model": "scripted", "address": "0.0.0.0:80"}, "'0.0.0.0:80' is not served"),
         ({"model": "scripted", "address": "unix:a.sock"}, "'unix:a.sock' needs an absolute path"),
     ],

@@ -52,6 +52,7 @@ async def test_only_the_top_app_may_infer_and_everything_else_works(
         assert await outcome(daemon.app) == OK
 
 
+@pytest.mark.requirement("aicore.foreground.mid-stream")
 async def test_going_to_the_background_ends_the_stream_and_frees_the_slot(
     start_daemon: StartDaemon,
 ) -> None:

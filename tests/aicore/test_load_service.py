@@ -96,6 +96,7 @@ async def test_a_queue_that_fails_fast_has_no_line(
             assert (await ended(second)).error_code == OK
 
 
+@pytest.mark.requirement("aicore.load.cold")
 async def test_the_first_call_pays_for_loading_and_warming_up_pays_before(
     start_daemon: StartDaemon,
 ) -> None:
@@ -129,6 +130,7 @@ async def test_at_the_hosts_pace_nothing_waits_for_device_time(start_daemon: Sta
         assert (await daemon.shell.device()).clock == before.clock
 
 
+@pytest.mark.requirement("aicore.load.phases")
 async def test_the_state_of_a_generation_shows_what_it_waits_for(
     start_daemon: StartDaemon,
 ) -> None:
@@ -158,6 +160,7 @@ async def test_the_state_of_a_generation_shows_what_it_waits_for(
     assert entry.figures["queue_seconds"] == pytest.approx(COLD + 5)
 
 
+@pytest.mark.requirement("aicore.load.idle-unload")
 async def test_an_idle_model_is_unloaded_and_the_next_call_shows_the_load(
     start_daemon: StartDaemon,
 ) -> None:
@@ -216,6 +219,7 @@ class SlowlyLoading(HandDrivenBackend):
         await super().start()
 
 
+@pytest.mark.requirement("aicore.load.goes-on")
 async def test_a_load_goes_on_when_the_client_that_caused_it_leaves(
     start_daemon: StartDaemon,
 ) -> None:
@@ -323,6 +327,7 @@ async def test_parallel_apps_get_their_own_answers(start_daemon: StartDaemon) ->
     assert ["".join(chunks) for chunks in answers] == [f"secret{n}" for n in range(5)]
 
 
+@pytest.mark.requirement("aicore.stall")
 async def test_a_model_that_falls_silent_is_a_typed_error_and_others_go_on(
     start_daemon: StartDaemon,
 ) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from aicore_sim.device.clock import RealClock
 from aicore_sim.device.errors import GenAiError
 from aicore_sim.device.profile import load_profile
+from aicore_sim.policy.availability import Availability
 from aicore_sim.policy.failures import aicore_failure
-from aicore_sim.policy.features import Preference, ReleaseStage, require_feature
+from aicore_sim.policy.features import Preference, ReleaseStage
 from aicore_sim.policy.limits import TokenLimits
 
 LIMITS = TokenLimits(input=4000, total=4100)
@@ -41,6 +43,10 @@ def test_a_failure_speaks_as_aicore_does(code: int, error_type: int, head: str) 
     )
 
 
+def phone() -> Availability:
+    return Availability(load_profile("pixel-10"), clock=RealClock())
+
+
 @pytest.mark.requirement(
     "aicore.availability.feature-id",
     "aicore.availability.feature-not-found",
@@ -54,7 +60,7 @@ def test_a_feature_that_the_phone_lacks_is_named_by_the_id_that_was_asked_for(
     stage: ReleaseStage, preference: Preference, asked: int
 ) -> None:
     with pytest.raises(GenAiError) as refused:
-        require_feature(load_profile("pixel-10"), stage, preference)
+        phone().check_status(stage, preference)
     assert (refused.value.error_code, refused.value.error_type) == (606, 3)
     assert refused.value.message.endswith(
         f"606-FEATURE_NOT_FOUND: Feature {asked} is not available."
@@ -63,7 +69,7 @@ def test_a_feature_that_the_phone_lacks_is_named_by_the_id_that_was_asked_for(
 
 @pytest.mark.requirement("aicore.availability.feature-id")
 def test_the_pixel_10_serves_the_stable_full_model() -> None:
-    assert require_feature(load_profile("pixel-10"), "STABLE", "FULL") == 636
+    assert phone().require_served("STABLE", "FULL").feature_id == 636
 
 
 @pytest.mark.parametrize(

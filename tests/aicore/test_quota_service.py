@@ -48,7 +48,7 @@ async def quota_of(daemon: Daemon, package_name: str = APP) -> device_pb2.Quota:
     return found
 
 
-@pytest.mark.requirement("aicore.queue.contention-has-no-delay")
+@pytest.mark.requirement("aicore.queue.contention-has-no-delay", "aicore.quota.per-app")
 async def test_the_default_profile_has_the_wall_of_the_public_measurement(
     start_daemon: StartDaemon,
 ) -> None:
@@ -154,6 +154,7 @@ async def test_without_quota_nothing_is_refused(start_daemon: StartDaemon) -> No
     assert not quota.HasField("available_seconds")
 
 
+@pytest.mark.requirement("aicore.quota.free-before-inference")
 async def test_what_is_refused_before_inference_and_what_is_no_inference_is_free(
     start_daemon: StartDaemon,
 ) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.processes import Up, run, script
+from tests.cli.processes import HOST_COMMAND, Up, run, script
 
 SHORT = "EXECUTE_APP_FUNCTIONS"
 FULL = "android.permission.EXECUTE_APP_FUNCTIONS"
@@ -46,6 +46,26 @@ def test_a_package_gets_a_uid_and_its_permissions_and_goes_again(home: tuple[str
     assert _packages(home) == {}
 
 
+def test_clearing_a_package_puts_its_functions_back_to_their_default(tmp_path: Path) -> None:
+    home = ("--device-dir", str(tmp_path / "device"))
+    shop = ("--package", "com.example.shop", "--function", "fetch_order_details", *home)
+    model = script(tmp_path / "script.yaml")
+    app = "com.example.shop=aicore_sim.cli.demo.shop:OrderTools"
+    with Up(tmp_path / "device", "--model", model, "--app", app):
+        run(
+            "set-enabled",
+            *shop,
+            "--as",
+            "com.example.shop",
+            "--state",
+            "disable",
+            command=HOST_COMMAND,
+        )
+        assert run("is-enabled", *shop, command=HOST_COMMAND).stdout == "false\n"
+        assert run("pm", "clear", "com.example.shop", *home).returncode == 0
+        assert run("is-enabled", *shop, command=HOST_COMMAND).stdout == "true\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
@@ -53,6 +73,7 @@ def test_a_package_gets_a_uid_and_its_permissions_and_goes_again(home: tuple[str
         (("install", "com.example.b", "--permission", "FLY"), "FLY"),
         (("install", "com.example.b", "--cert", "abc"), "abc"),
         (("uninstall", "com.example.missing"), "com.example.missing"),
+        (("clear", "com.example.missing"), "com.example.missing"),
         (("grant", "com.example.missing", SHORT), "com.example.missing"),
         (("revoke", "com.example.missing", SHORT), "com.example.missing"),
     ],

@@ -258,3 +258,19 @@ def test_a_device_directory_that_cannot_be_is_one_line(place: str, model: str) -
     assert done.returncode in (1, 2)
     assert done.stderr.startswith("aicore-sim: ")
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_up_starts_from_the_state_of_a_scenario(tmp_path: Path, device_dir: Path) -> None:
+    scenario = tmp_path / "state.yaml"
+    scenario.write_text(
+        "title: in the background\n"
+        "device: {importance: {com.example.x: background}, script: [{text: never}]}\n"
+        "apps: [{package: com.example.x}]\n"
+    )
+    with Up(device_dir, "--scenario", str(scenario)) as up:
+        assert up.facts["model"] == "scripted"
+        shown = run("ctl", "importance", "--json", "--device-dir", str(device_dir))
+        assert "background" in shown.stdout.lower(), shown.stderr
+    refused = run("up", "--device-dir", str(device_dir), "--scenario", str(scenario), "--seed", "3")
+    assert refused.returncode == 2
+    assert "--seed" in refused.stderr

@@ -19,7 +19,6 @@ from aicore_sim.device.clock import (
 from aicore_sim.device.virtual_clock import DeviceClock, Participant, Sleeper
 
 LIMIT = 5.0
-pytestmark = pytest.mark.requirement("simulator.clock.virtual")
 
 
 class HostClock:
@@ -71,6 +70,7 @@ def test_virtual_time_starts_at_a_fixed_day_and_frozen_time_at_the_hosts() -> No
         DeviceClock(ClockMode.VIRTUAL, now=-1.0)
 
 
+@pytest.mark.requirement("simulator.clock.virtual")
 async def test_sleepers_wake_in_the_order_of_their_times_and_then_of_their_calls() -> None:
     clock = virtual()
     seen: list[tuple[str, float]] = []
@@ -206,6 +206,7 @@ async def test_one_that_is_cancelled_in_the_turn_in_which_it_is_due_is_not_waite
     await task
 
 
+@pytest.mark.requirement("simulator.clock.virtual")
 async def test_advance_waits_for_what_a_sleeper_does_before_it_sleeps_again() -> None:
     clock = virtual()
     answered = asyncio.Event()

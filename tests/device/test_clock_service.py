@@ -29,7 +29,6 @@ from aicore_sim.service.clock import (
 
 LIMIT = 5.0
 START = 1000
-pytestmark = pytest.mark.requirement("simulator.clock.virtual")
 
 
 class App:
@@ -106,6 +105,7 @@ def now_of(state: device_pb2.ClockState) -> float:
     return state.now.ToNanoseconds() / 1e9
 
 
+@pytest.mark.requirement("simulator.clock.virtual")
 async def test_an_app_sleeps_until_the_clock_is_advanced() -> None:
     async with device() as phone:
         app = phone.app()

@@ -41,7 +41,6 @@ from aicore_sim.policy.failures import aicore_failure
 APP = "com.example.app"
 RPCS = ("CheckStatus", "GenerateContent", "Execute")
 LIMIT = 5.0
-pytestmark = pytest.mark.requirement("simulator.faults")
 
 
 def plan_of(*rules: dict[str, Any], clock: DeviceClock | None = None) -> FaultPlan:
@@ -60,6 +59,7 @@ def codes(plan: FaultPlan, calls: int, rpc: str = "GenerateContent", app: str = 
     return found
 
 
+@pytest.mark.requirement("simulator.faults")
 def test_a_rule_lets_some_calls_pass_then_fires_so_often_and_is_counted() -> None:
     plan = plan_of({"action": {"error_code": 9}, "times": 2, "after": 3})
     assert codes(plan, 7) == [0, 0, 0, 9, 9, 0, 0]
@@ -121,6 +121,7 @@ async def test_a_rule_ends_at_its_device_time() -> None:
     after=st.integers(0, 5),
     calls=st.integers(0, 20),
 )
+@pytest.mark.requirement("simulator.faults")
 def test_a_fault_hits_exactly_the_calls_that_its_counts_name(
     times: int, after: int, calls: int
 ) -> None:

@@ -18,7 +18,6 @@ from aicore_sim.device.virtual_clock import DeviceClock
 
 APP, OTHER = "com.example.app", "com.example.other"
 LIMIT = 5.0
-pytestmark = pytest.mark.requirement("simulator.journal")
 
 
 @pytest.fixture
@@ -56,6 +55,7 @@ def rows(path: Path) -> int:
     return found
 
 
+@pytest.mark.requirement("simulator.journal")
 async def test_an_entry_has_the_device_time_the_rule_and_the_figures(
     connection: sqlite3.Connection,
 ) -> None:
@@ -82,6 +82,7 @@ async def test_an_entry_has_the_device_time_the_rule_and_the_figures(
     assert journal.read(limit=1) == (made,)
 
 
+@pytest.mark.requirement("simulator.journal")
 async def test_entries_survive_a_restart_and_ids_go_on(
     path: Path, connection: sqlite3.Connection
 ) -> None:

@@ -166,7 +166,7 @@ def test_an_uninstalled_package_leaves_nothing_behind(
     for table in ("packages", "grants", "tokens"):
         assert connection.execute(f"SELECT * FROM {table}").fetchall() == []
     again, _ = store.install(SHOP)
-    assert again.permissions == frozenset()
+    assert (again.permissions, again.uid) == (frozenset(), 10001)
     assert store.resolve(token) is None
 
 

@@ -30,7 +30,6 @@ from aicore_sim.device.virtual_clock import DeviceClock
 CLOCK = ClockState(mode=ClockMode.VIRTUAL, now_ns=1_767_225_600_123_456_789)
 AGENT, SHOP = "com.example.agent", "com.example.shop"
 LEDGER = "CREATE TABLE ledger (uid INTEGER PRIMARY KEY, used REAL NOT NULL, extra BLOB) STRICT"
-pytestmark = pytest.mark.requirement("simulator.export-import")
 
 
 class Device:
@@ -80,6 +79,7 @@ def lived_in(make_device: Callable[[str], Device]) -> tuple[Device, str]:
     return device, token
 
 
+@pytest.mark.requirement("simulator.export-import")
 def test_all_of_a_device_moves_to_another(
     lived_in: tuple[Device, str], make_device: Callable[[str], Device]
 ) -> None:
@@ -207,6 +207,7 @@ def rebuilt(blob: bytes, change: Callable[[Any], object], version: int = 1) -> b
         ),
     ],
 )
+@pytest.mark.requirement("simulator.export-import")
 def test_bytes_that_are_no_whole_export_are_refused(
     lived_in: tuple[Device, str], damage: Callable[[bytes], bytes], problem: str
 ) -> None:

@@ -456,3 +456,38 @@ def test_a_host_without_a_device_says_how_to_start_one(tmp_path: Path) -> None:
 
     assert process.returncode == 1
     assert "start one with `aicore-sim up`" in err
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("profile.json", b"{}", "profile.json' is damaged"),
+        ("profile.json", b"\xff", "profile.json' is damaged"),
+        ("device.db", b"no database" * 100, "device.db"),
+    ],
+)
+def test_a_damaged_state_file_is_one_line_and_no_trace(
+    tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
+    with prepared(tmp_path) as (home, _):
+        pass
+    for part in home.path.glob("device.db-*"):
+        part.unlink()
+    (home.path / name).write_bytes(content)
+    process = start(home)
+    err = process.communicate(timeout=START)[1]
+
+    assert process.returncode == 1
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_a_device_directory_that_cannot_be_one_fails_as_the_shell_does(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    result = CliRunner().invoke(
+        app, ["is-enabled", "--device-dir", str(file / "x"), "--package", "a", "--function", "b"]
+    )
+
+    assert result.exit_code == 255
+    assert result.stderr.startswith("Exception: ")

@@ -18,7 +18,7 @@ from appfunctions_host import (
     PlatformAppFunctionService,
     app_function_declaration,
 )
-from appfunctions_host.invoke import MAX_THREADS, Invoker
+from appfunctions_host.invoke import MAX_ABANDONED_THREADS, MAX_THREADS, Invoker
 from tests.host.rig import WAIT, soon
 
 CALLS = 4
@@ -178,23 +178,39 @@ async def test_functions_beyond_the_threads_wait_and_asynchronous_ones_do_not(
     assert entered.acquire(blocking=False)
 
 
+@pytest.mark.requirement("appfunctions.cancel.sync-function")
 @pytest.mark.usefixtures("_closed_gate")
-async def test_a_cancelled_synchronous_call_keeps_its_thread_until_the_function_returns(
+async def test_cancelled_synchronous_calls_make_room_although_their_functions_run_on(
     invoker: Invoker,
 ) -> None:
-    calls = [asyncio.create_task(_invoke(invoker, "wait_at_gate")) for _ in range(MAX_THREADS)]
+    await _cancel_running(invoker, MAX_THREADS)
+
+    assert await _invoke(invoker, "thread_name") == to_value("app-function")
+
+
+@pytest.mark.requirement("appfunctions.cancel.sync-function")
+@pytest.mark.usefixtures("_closed_gate")
+async def test_beyond_a_number_of_running_threads_a_new_call_waits_for_one_to_return(
+    invoker: Invoker,
+) -> None:
+    for _ in range(MAX_ABANDONED_THREADS // MAX_THREADS + 1):
+        await _cancel_running(invoker, MAX_THREADS)
+    late = asyncio.create_task(_invoke(invoker, "thread_name"))
+    await _invoke(invoker, "quick")
+
+    assert not late.done()
+    gate.set()
+    assert await soon(late) == to_value("app-function")
+
+
+async def _cancel_running(invoker: Invoker, count: int) -> None:
+    calls = [asyncio.create_task(_invoke(invoker, "wait_at_gate")) for _ in range(count)]
     for _ in calls:
         assert await asyncio.to_thread(entered.acquire, timeout=WAIT)
     for call in calls:
         call.cancel()
     await asyncio.wait(calls, timeout=WAIT)
-    late = asyncio.create_task(_invoke(invoker, "thread_name"))
-    await _invoke(invoker, "quick")
-
     assert all(call.cancelled() for call in calls)
-    assert not late.done()
-    gate.set()
-    assert await soon(late) == to_value("app-function")
 
 
 @pytest.mark.requirement(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import grpc.aio
@@ -29,7 +30,15 @@ from appfunctions_host.limits import (
     result_problem,
 )
 from appfunctions_host.wire_errors import error_detail
-from tests.host.rig import Caller, Device, name_of, provider_process
+from tests.host.rig import (
+    Caller,
+    Device,
+    name_of,
+    provider_process,
+    raw_provider,
+    soon,
+    trusted,
+)
 from tests.host.shop import BIG, ECHO, FETCH, INTERRUPTS, LONG_ERROR, PACKAGE
 
 
@@ -235,3 +244,36 @@ async def test_extras_that_are_too_large_are_left_out_and_the_message_says_so(
     assert detail is not None
     assert not detail.app_function.HasField("extras")
     assert detail.app_function.error_message.startswith("no (extras of 100")
+
+
+@pytest.mark.requirement("appfunctions.value.nan-refused")
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        (types_pb2.Value(), "the result holds a value without a kind"),
+        (
+            types_pb2.Value(list_value=types_pb2.ListValue(values=[types_pb2.Value()])),
+            "the result holds a value without a kind",
+        ),
+        (
+            types_pb2.Value(double_value=float("nan")),
+            "the result holds nan, which is no finite number",
+        ),
+        (_nested(25, objects=False), "the result takes more than 24 levels of lists and objects"),
+    ],
+)
+async def test_a_result_that_a_foreign_provider_should_not_send_is_3000(
+    device: Device, value: types_pb2.Value, problem: str
+) -> None:
+    caller = device.install(PACKAGE)
+    async with raw_provider(device, trusted("T#f")) as provider:
+        call = asyncio.create_task(
+            caller.failure("Execute", pb.ExecuteRequest(name=name_of("T#f")))
+        )
+        number = (await provider.next_call()).call.call_id
+        result = pb.ProviderMessage.CallResult(call_id=number, return_value=value)
+        await soon(provider.stream.write(pb.ProviderMessage(result=result)))
+        detail = await soon(call)
+
+    assert detail.app_function.error_code == 3000
+    assert detail.app_function.error_message == f"T#f: {problem}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+import pytest
+
 from aicore_sim.inference.backend import (
     Content,
     FunctionCallPart,
@@ -54,6 +56,7 @@ def test_a_plain_conversation_is_rendered_as_it_is() -> None:
     assert messages(ask("Hi")) == [{"role": "user", "content": "Hi"}]
 
 
+@pytest.mark.requirement("aicore.generate.tools-in-prompt")
 def test_the_system_message_declares_every_function_in_one_signature() -> None:
     tool = ToolDeclaration(
         name="plan",

@@ -60,6 +60,7 @@ def test_the_text_and_the_usage_are_what_the_model_says(synthetic_engine: Engine
     assert synthetic_engine.token_counter().count(ask("Hi!")) == prompt
 
 
+@pytest.mark.requirement("aicore.generate.multi-byte-held-back")
 def test_a_character_split_over_tokens_comes_whole(synthetic_engine: Engine) -> None:
     chunks, _ = run(synthetic_engine, "Hi^")
 
@@ -74,6 +75,7 @@ def test_a_character_cut_off_by_the_limit_is_left_out(synthetic_engine: Engine) 
         assert FAMILY.startswith(text)
 
 
+@pytest.mark.requirement("aicore.generate.multi-byte-held-back")
 def test_bytes_that_are_no_text_never_become_replacement_characters(tmp_path: Path) -> None:
     chains: Chains = {"!": [b"\xf0\x9f", b"\xff\xc3(", "ok", b"\x80\x80", "<|im_end|>"]}
     engine = Engine(build_synthetic_model(tmp_path, chains), threads=1)
@@ -99,6 +101,7 @@ def test_an_answer_of_exactly_the_asked_length_is_complete(synthetic_engine: Eng
     assert (shorter.reason, longer.reason) == ("max_tokens", "stop")
 
 
+@pytest.mark.requirement("aicore.generate.cancel-within-two-tokens")
 @pytest.mark.parametrize("stop_at", [0, 1, 50])
 def test_cancelling_stops_within_two_tokens(synthetic_engine: Engine, stop_at: int) -> None:
     chunks, finish = run(synthetic_engine, "Hi~", cancelled=lambda tokens: tokens >= stop_at)

@@ -150,6 +150,7 @@ SCHEMAS = st.recursive(
 )
 
 
+@pytest.mark.requirement("aicore.generate.constrained-calls")
 @settings(
     max_examples=60,
     deadline=None,
@@ -234,6 +235,7 @@ def test_a_model_that_breaks_off_its_call_notation_is_kept_from_doing_so(
     assert reason == "stop"
 
 
+@pytest.mark.requirement("aicore.generate.tool-choice")
 @pytest.mark.parametrize("trigger", ["@", "&", "$"])
 def test_choice_none_never_gives_a_call(synthetic_engine: Engine, trigger: str) -> None:
     chunks = answer(synthetic_engine, ask_with_tools(f"Hi{trigger}", mode="none"))
@@ -241,6 +243,7 @@ def test_choice_none_never_gives_a_call(synthetic_engine: Engine, trigger: str) 
     assert all(isinstance(chunk, str) for chunk in chunks)
 
 
+@pytest.mark.requirement("aicore.generate.tool-choice")
 def test_choice_named_gives_a_call_of_that_function_only(synthetic_engine: Engine) -> None:
     tools = [ToolDeclaration(name=name, parameters=Schema(type="object")) for name in "abc"]
 
@@ -264,6 +267,7 @@ def test_a_response_schema_gives_json_in_canonical_form(synthetic_engine: Engine
     assert text == json.dumps(json.loads(text))
 
 
+@pytest.mark.requirement("aicore.generate.constrained-calls")
 def test_nothing_of_the_prompt_enters_the_grammar() -> None:
     grammars = [
         build_grammar(ask_with_tools(text, mode="required"), HermesDialect())

@@ -91,6 +91,7 @@ async def test_calls_and_multi_byte_text_pass_the_process_border(synthetic_dir: 
     assert call == FunctionCall(name="fetch_order_details", args={"orderId": ""})
 
 
+@pytest.mark.requirement("aicore.generate.cancel-within-two-tokens")
 async def test_closing_a_stream_stops_the_model_within_two_tokens(
     synthetic_dir: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -204,6 +205,7 @@ async def test_a_refused_request_carries_its_code_and_harms_no_other(
         assert (await answer(backend, ask("Hi!")))[0] == HELLO
 
 
+@pytest.mark.requirement("aicore.error.worker-dead")
 async def test_a_killed_worker_fails_every_call_under_way_and_the_next_call_works(
     synthetic_dir: Path,
 ) -> None:

@@ -60,6 +60,7 @@ ANSWERS = {
 }
 
 
+@pytest.mark.requirement("aicore.generate.no-marker-in-text")
 @pytest.mark.parametrize("size", [1, 3, 8, 999])
 @pytest.mark.parametrize("name", ANSWERS)
 def test_an_answer_reads_the_same_however_it_is_cut(name: str, size: int) -> None:

@@ -233,3 +233,51 @@ def test_a_clock_that_ran_ahead_before_a_restart_does_not_postpone_the_configura
     availability = Availability(load_profile("config-pending"), clock=clock, state=state)
     clock.forward(3600)
     assert availability.check_status(*FULL) is FeatureStatus.DOWNLOADABLE
+
+
+def test_one_feature_can_be_set_and_an_unknown_one_is_refused() -> None:
+    pixel_11 = phone("pixel-11")
+    pixel_11.set_status(FeatureStatus.DOWNLOADABLE, feature_id=645)
+    assert {one.feature_id: pixel_11.status(one.feature_id) for one in pixel_11.features} == {
+        636: FeatureStatus.AVAILABLE,
+        645: FeatureStatus.DOWNLOADABLE,
+        648: FeatureStatus.AVAILABLE,
+        646: FeatureStatus.AVAILABLE,
+    }
+    with pytest.raises(ValueError, match="serves 636, 645, 648, 646, not 1"):
+        pixel_11.set_status(FeatureStatus.AVAILABLE, feature_id=1)
+    phone("not-listed").set_status(FeatureStatus.AVAILABLE)
+
+
+def test_a_model_that_comes_to_the_machine_needs_no_second_download(
+    connection: sqlite3.Connection,
+) -> None:
+    store = AvailabilityStore(connection)
+
+    def booted(*, present: bool) -> Availability:
+        source = StreamedBytes(no_transfers, present=lambda _: present)
+        return Availability(
+            load_profile("pixel-10"),
+            clock=ManualClock(),
+            source=source,
+            state=store.load(),
+            save=store.save,
+        )
+
+    assert booted(present=False).check_status(*FULL) is FeatureStatus.DOWNLOADABLE
+    assert booted(present=True).check_status(*FULL) is FeatureStatus.AVAILABLE
+
+
+async def no_transfers(_: ServedFeature) -> AsyncGenerator[Transfer, None]:
+    raise AssertionError("nothing is downloaded")
+    yield
+
+
+def test_a_restored_state_takes_the_place_of_the_present_one() -> None:
+    pixel = phone("pixel-10")
+    pixel.set_disk_full(True)
+    kept = pixel.state
+    pixel.factory_reset()
+    assert not pixel.state.disk_full
+    pixel.restore(kept)
+    assert pixel.state == kept

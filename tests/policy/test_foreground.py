@@ -187,3 +187,36 @@ async def test_an_app_in_the_background_never_starts_the_stream() -> None:
     with pytest.raises(GenAiError):
         await anext(foreground.while_top(APP, tokens.stream()))
     assert tokens.made == 0
+
+
+def test_exclusiveness_can_be_switched_while_apps_are_running() -> None:
+    left: list[int] = []
+    foreground = Foreground()
+    for uid in (10_001, 10_002, 10_003):
+        foreground.set(uid, Importance.TOP)
+    foreground.set(10_001, Importance.TOP)
+    with (
+        foreground.when_left(10_001, lambda: left.append(10_001)),
+        foreground.when_left(10_002, lambda: left.append(10_002)),
+    ):
+        foreground.set_exclusive(True)
+        foreground.set_exclusive(True)
+    assert left == [10_002]
+    assert [foreground.is_top(uid) for uid in (10_001, 10_002, 10_003, 10_099)] == [True] + [
+        False
+    ] * 3
+    foreground.set(10_002, Importance.TOP)
+    assert [foreground.is_top(uid) for uid in (10_001, 10_002)] == [False, True]
+    foreground.set_exclusive(False)
+    assert [foreground.is_top(uid) for uid in (10_001, 10_002, 10_099)] == [False, True, True]
+    foreground.clear()
+    assert foreground.is_top(10_001)
+    assert foreground.told() == {}
+
+
+def test_before_any_app_was_opened_the_first_that_asks_is_on_top() -> None:
+    foreground = Foreground()
+    foreground.set_exclusive(True)
+    assert foreground.exclusive
+    foreground.require_top(10_002)
+    assert [foreground.is_top(uid) for uid in (10_001, 10_002)] == [False, True]

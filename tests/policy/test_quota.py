@@ -165,6 +165,7 @@ def test_a_used_up_battery_budget_is_27_until_its_period_ends(
     assert period.calls == 1
 
 
+@pytest.mark.requirement("aicore.quota.device-battery")
 def test_the_budget_of_the_device_counts_all_apps_and_is_28() -> None:
     clock = ManualClock()
     budget = BatteryBudget(inference_seconds=6, period_seconds=3600)

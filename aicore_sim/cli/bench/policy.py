@@ -71,12 +71,9 @@ async def measure(
     report = PolicyReport()
     profile = folder / "bench.toml"
     profile.write_text(_PROFILE)
-    script = folder / "script.yaml"
-    calls = plan.calls * (plan.rounds + 1)
-    script.write_text(f"- text: {_TEXT}\n" * calls)
     part = folder / "scripted"
     part.mkdir()
-    async with measured_daemon(part, profile=str(profile), model=f"scripted:{script}") as client:
+    async with measured_daemon(part, profile=str(profile), model="scripted") as client:
         await client.warmup()
         await _refusals(client, plan, report, advance)
         await _many(client, plan, report, advance)
@@ -128,7 +125,10 @@ async def _many(
 ) -> None:
     name = f"{plan.calls} calls at once"
 
+    script = f"- text: {_TEXT}\n" * plan.calls
+
     async def calls() -> float:
+        await asyncio.to_thread(client.control.load_script, script)
         return await _together([client.generate(_PROMPT) for _ in range(plan.calls)])
 
     async def echoes() -> float:
