@@ -95,6 +95,18 @@ def test_the_session_with_a_device_that_stays_runs_as_shown(
     assert "FunctionCall(name='find_order'" in done.stdout
 
 
+def test_the_device_is_set_as_shown(project: Path, environment: dict[str, str]) -> None:
+    lines = [
+        line.partition("#")[0].replace("journal -f", "journal")
+        for line in _commands("aicore-sim ctl")
+    ]
+    assert len(lines) == 6
+    boot = "aicore-sim up --detach --clock virtual --model scripted:busy.yaml"
+    install = "aicore-sim pm install com.example.shop"
+    done = _shell("set -e\n" + "\n".join((boot, install, *lines)), project, environment)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_script_of_the_documentation_is_a_script() -> None:
     from aicore_sim.inference.scripted import parse_script
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 import time
+from datetime import UTC
 from typing import Annotated, Any
 
 import typer
+from google.protobuf.timestamp_pb2 import Timestamp
 
+from aicore_protos import device_pb2
 from aicore_sim.cli import options as shared
 from aicore_sim.cli.control import (
     NOT_RUNNING,
@@ -45,7 +48,26 @@ def status(device_dir: shared.DeviceDir = None, json_output: shared.Json = False
         "running": True,
         **published(facts),
         "unavailable_reason": device.unavailable_reason,
-        "generations": {"running": device.running, "waiting": device.waiting},
+        "model_state": device_pb2.ModelState.Name(device.model_state),
+        "unloads_at": _time(device.unload_at) if device.HasField("unload_at") else None,
+        "clock": {"now": _time(device.clock.now), "mode": _mode(device.clock.mode)},
+        "pace": device.pace,
+        "quota": device.quota_model,
+        "faults": device.faults,
+        "generations": {
+            "running": device.running,
+            "waiting": device.waiting,
+            "slots": device.slots,
+            "places": device.places,
+            "now": [
+                {
+                    "package": generation.package_name,
+                    "phase": device_pb2.Generation.Phase.Name(generation.phase),
+                    "since": _time(generation.since),
+                }
+                for generation in device.generations
+            ],
+        },
     }
     if json_output:
         shared.print_json(shown)
@@ -58,8 +80,10 @@ def status(device_dir: shared.DeviceDir = None, json_output: shared.Json = False
                 "AICore",
                 facts["aicore"]["address"],
                 str(facts["aicore"]["pid"]),
-                f"{device.unavailable_reason or 'AVAILABLE'}; model {device.model}; "
-                f"{device.running} running, {device.waiting} waiting",
+                f"model {device.model}: {device.unavailable_reason or shown['model_state']}\n"
+                f"{device.running} of {device.slots} running, {device.waiting} of "
+                f"{device.places} waiting; quota {device.quota_model}, pace {device.pace}, "
+                f"clock {_mode(device.clock.mode)}, {device.faults} faults",
             ),
             (
                 "AppFunctions",
@@ -69,6 +93,14 @@ def status(device_dir: shared.DeviceDir = None, json_output: shared.Json = False
             ),
         ],
     )
+
+
+def _time(stamp: Timestamp) -> str:
+    return stamp.ToDatetime(UTC).isoformat()
+
+
+def _mode(mode: device_pb2.SetClockRequest.Mode) -> str:
+    return device_pb2.SetClockRequest.Mode.Name(mode)
 
 
 def wait(

@@ -274,8 +274,7 @@ def _print_device(facts: dict[str, Any]) -> None:
     )
     if facts["unavailable_reason"]:
         print(
-            "aicore-sim: the model cannot be used, so its status is UNAVAILABLE: "
-            f"{facts['unavailable_reason']}",
+            f"aicore-sim: the model cannot be used now: {facts['unavailable_reason']}",
             file=sys.stderr,
         )
 

@@ -20,11 +20,20 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+    model_validator,
+)
 
+from aicore_sim.device.errors import GenAiCode
 from aicore_sim.inference.backend import (
     Chunk,
     FunctionCall,
@@ -69,11 +78,22 @@ class ScriptedMalformedCall(_Table):
     reason: str = "scripted"
 
 
-class ScriptedError(_Table):
-    """A failure with an AICore or ML Kit integer, after `after_chunks` chunks of the step, or
-    after all of them."""
+def _code_of(given: object) -> object:
+    if isinstance(given, str):
+        if given not in GenAiCode.__members__:
+            raise ValueError(
+                f"{given!r} names no error code; use a number of `aicore-sim errors`, or one of "
+                f"{', '.join(GenAiCode.__members__)}"
+            )
+        return int(GenAiCode[given])
+    return given
 
-    code: int = Field(ge=_INT32_MIN, le=_INT32_MAX)
+
+class ScriptedError(_Table):
+    """A failure with an AICore or ML Kit integer or its name, after `after_chunks` chunks of the
+    step, or after all of them."""
+
+    code: Annotated[int, BeforeValidator(_code_of)] = Field(ge=_INT32_MIN, le=_INT32_MAX)
     message: str = "Scripted failure."
     after_chunks: int | None = Field(default=None, ge=0)
 

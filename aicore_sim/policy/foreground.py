@@ -7,16 +7,12 @@ work from the background: https://github.com/googlesamples/mlkit/issues/1069
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from contextlib import aclosing, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from enum import IntEnum
-from typing import TypeVar
 
 from aicore_sim.device.errors import GenAiCode, GenAiError
 from aicore_sim.policy.failures import aicore_failure
-from aicore_sim.policy.interruption import Interruptible
-
-_T = TypeVar("_T")
 
 
 class Importance(IntEnum):
@@ -124,21 +120,6 @@ class Foreground:
             callbacks.remove(callback)
             if not callbacks:
                 del self._watchers[uid]
-
-    async def while_top(
-        self, uid: int, stream: AsyncGenerator[_T, None]
-    ) -> AsyncGenerator[_T, None]:
-        """The items of `stream`, one by one as they are asked for, while the app is on top.
-
-        When the app leaves, the stream is cancelled and GenAiError 30 is raised. Only an app that
-        was on top at the start gets anything.
-        """
-        self.require_top(uid)
-        running = Interruptible(stream, name=f"stream-of-{uid}")
-        with self.when_left(uid, lambda: running.interrupt(left_the_top())):
-            async with aclosing(running.items()) as items:
-                async for item in items:
-                    yield item
 
     def _put_on_top(self, uid: int) -> None:
         if self._exclusive:

@@ -149,7 +149,10 @@ async def test_every_feature_of_a_phone_has_its_own_model_and_limits(
     ]
 
 
-@pytest.mark.requirement("aicore.availability.only-available-infers")
+@pytest.mark.requirement(
+    "aicore.availability.download-state",
+    "aicore.availability.only-available-infers",
+)
 @pytest.mark.parametrize("state", [UNAVAILABLE, DOWNLOADABLE, DOWNLOADING])
 async def test_generating_in_any_other_state_is_8_at_once_and_starts_no_download(
     start_daemon: StartDaemon, state: int
@@ -169,7 +172,11 @@ async def test_generating_in_any_other_state_is_8_at_once_and_starts_no_download
         assert (await journal(daemon, rpc="GenerateContent"))[0].decision == "availability"
 
 
-@pytest.mark.requirement("aicore.download.joined")
+@pytest.mark.requirement(
+    "aicore.availability.download-state",
+    "aicore.download.joined",
+    "prompt.download.flow",
+)
 async def test_a_download_follows_the_clock_and_a_second_caller_joins_it(
     start_daemon: StartDaemon,
 ) -> None:
@@ -194,6 +201,7 @@ async def test_a_download_follows_the_clock_and_a_second_caller_joins_it(
         assert set(kinds[1:-1]) == {"progress"}
 
 
+@pytest.mark.requirement("aicore.download.joined")
 async def test_a_download_goes_on_when_its_caller_leaves(start_daemon: StartDaemon) -> None:
     async with start_daemon(clock="virtual") as daemon:
         await set_to(daemon, status=DOWNLOADABLE)
@@ -233,7 +241,7 @@ async def test_downloads_move_by_status_calls_by_hand_or_at_once(
         assert await status(daemon.app) == AVAILABLE
 
 
-@pytest.mark.requirement("aicore.download.failure-is-an-item")
+@pytest.mark.requirement("aicore.download.failure-is-an-item", "common.download-status")
 async def test_without_network_or_disk_a_download_fails_as_an_item_and_can_be_tried_again(
     start_daemon: StartDaemon,
 ) -> None:

@@ -44,6 +44,7 @@ async def kinds(daemon: Daemon) -> list[str | None]:
     return [chunk.WhichOneof("chunk") for chunk in chunks]
 
 
+@pytest.mark.requirement("aicore.error.codes-pass", "simulator.faults")
 @pytest.mark.parametrize(
     "code", [0, 4, 6, 7, 8, 9, 11, 12, 15, 16, 27, 28, 29, 30, 501, 601, 604, 606, -101, -9999]
 )
@@ -65,6 +66,7 @@ async def test_any_code_can_be_injected_and_arrives_as_it_is(
     assert quota.available_seconds > 29
 
 
+@pytest.mark.requirement("simulator.faults")
 async def test_faults_are_counted_and_listed(start_daemon: StartDaemon) -> None:
     async with start_daemon(script="- text: ok\n" * 3) as daemon:
         await add_fault(
@@ -152,6 +154,7 @@ async def test_a_stream_fails_or_is_dropped_after_so_many_tokens(
     assert [entry.decision for entry in entries] == ["fault:fault-1", "fault:fault-2"]
 
 
+@pytest.mark.requirement("simulator.faults")
 async def test_a_model_can_be_made_to_answer_badly(start_daemon: StartDaemon) -> None:
     async with start_daemon(script=CALL * 4) as daemon:
         for malformed in ("BROKEN_CALL", "TRUNCATED_CALL", "EMPTY_OUTPUT"):
@@ -184,6 +187,7 @@ async def test_a_scripted_model_can_crash_too(start_daemon: StartDaemon) -> None
         assert [chunk.text for chunk in await rest_of(waiting)] == ["ok", ""]
 
 
+@pytest.mark.requirement("aicore.error.worker-dead")
 async def test_when_the_worker_dies_one_call_fails_and_the_one_in_line_goes_on(
     start_daemon: StartDaemon, synthetic_dir: Path
 ) -> None:

@@ -27,6 +27,10 @@ BLOCKED = 30
 OTHER = "com.example.other"
 
 
+@pytest.mark.requirement(
+    "aicore.foreground.background-blocked",
+    "aicore.foreground.only-top-counts",
+)
 @pytest.mark.parametrize("importance", ["VISIBLE", "FOREGROUND_SERVICE", "OVERLAY", "BACKGROUND"])
 async def test_only_the_top_app_may_infer_and_everything_else_works(
     start_daemon: StartDaemon, importance: str
@@ -52,7 +56,7 @@ async def test_only_the_top_app_may_infer_and_everything_else_works(
         assert await outcome(daemon.app) == OK
 
 
-@pytest.mark.requirement("aicore.foreground.mid-stream")
+@pytest.mark.requirement("aicore.foreground.background-blocked", "aicore.foreground.mid-stream")
 async def test_going_to_the_background_ends_the_stream_and_frees_the_slot(
     start_daemon: StartDaemon,
 ) -> None:

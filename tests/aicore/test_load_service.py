@@ -96,7 +96,7 @@ async def test_a_queue_that_fails_fast_has_no_line(
             assert (await ended(second)).error_code == OK
 
 
-@pytest.mark.requirement("aicore.load.cold")
+@pytest.mark.requirement("aicore.load.cold", "prompt.model.warmup")
 async def test_the_first_call_pays_for_loading_and_warming_up_pays_before(
     start_daemon: StartDaemon,
 ) -> None:
@@ -291,6 +291,7 @@ async def test_a_cancelled_stream_frees_the_slot_for_the_next_a_hundred_times(
     assert max(entry.figures["output_tokens"] for entry in entries) <= 5
 
 
+@pytest.mark.requirement("aicore.queue.fair")
 async def test_requests_of_clients_that_left_the_line_are_never_started(
     start_daemon: StartDaemon,
 ) -> None:

@@ -48,7 +48,11 @@ async def quota_of(daemon: Daemon, package_name: str = APP) -> device_pb2.Quota:
     return found
 
 
-@pytest.mark.requirement("aicore.queue.contention-has-no-delay", "aicore.quota.per-app")
+@pytest.mark.requirement(
+    "aicore.queue.contention-has-no-delay",
+    "aicore.quota.per-app",
+    "aicore.quota.short-term",
+)
 async def test_the_default_profile_has_the_wall_of_the_public_measurement(
     start_daemon: StartDaemon,
 ) -> None:
@@ -74,6 +78,7 @@ async def test_the_default_profile_has_the_wall_of_the_public_measurement(
         assert again.index(BUSY) == first_wall
 
 
+@pytest.mark.requirement("aicore.quota.short-term")
 async def test_pauses_and_the_retry_delay_lose_no_prompt(start_daemon: StartDaemon) -> None:
     async with start_daemon(script=answers(PROMPTS), clock="virtual") as daemon:
         for _ in range(PROMPTS):
@@ -86,6 +91,7 @@ async def test_pauses_and_the_retry_delay_lose_no_prompt(start_daemon: StartDaem
     assert script.consumed == PROMPTS
 
 
+@pytest.mark.requirement("aicore.quota.short-term")
 async def test_a_used_up_quota_says_when_to_come_back_and_not_before(
     start_daemon: StartDaemon,
 ) -> None:
@@ -99,6 +105,7 @@ async def test_a_used_up_quota_says_when_to_come_back_and_not_before(
         assert await outcome(daemon.app) == OK
 
 
+@pytest.mark.requirement("aicore.quota.battery", "aicore.quota.device-battery")
 @pytest.mark.parametrize(
     ("table", "code", "rule"),
     [
@@ -135,6 +142,7 @@ async def test_a_battery_quota_holds_until_its_period_ends(
             assert await outcome(other) == OK
 
 
+@pytest.mark.requirement("simulator.device.state-survives-restart")
 async def test_the_ledger_survives_a_restart(start_daemon: StartDaemon) -> None:
     async with start_daemon(script=answers(1, 40), clock="virtual") as daemon:
         assert await outcome(daemon.app) == OK
@@ -170,6 +178,7 @@ async def test_what_is_refused_before_inference_and_what_is_no_inference_is_free
         assert (await quota_of(daemon)).available_seconds == 30.0
 
 
+@pytest.mark.requirement("aicore.quota.free-before-inference")
 @pytest.mark.parametrize("how", ["cancelled", "failed"])
 async def test_a_call_that_ends_during_inference_is_charged_for_what_ran(
     start_daemon: StartDaemon, how: str

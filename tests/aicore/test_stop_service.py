@@ -133,6 +133,7 @@ async def test_a_client_of_another_patch_or_without_a_version_is_served(
             assert await status(client) == aicore_pb2.AVAILABLE
 
 
+@pytest.mark.requirement("simulator.silent-stream")
 async def test_a_stream_may_be_silent_for_ten_minutes(start_daemon: StartDaemon) -> None:
     script = "- {text: one two, chunk_delay: 600}"
     async with start_daemon(script=script, clock="virtual") as daemon:
@@ -151,6 +152,7 @@ def frame(kind: int, payload: bytes = b"") -> bytes:
     return len(payload).to_bytes(3, "big") + bytes([kind, 0]) + bytes(4) + payload
 
 
+@pytest.mark.requirement("simulator.silent-stream")
 async def test_a_client_that_pings_often_keeps_its_connection(start_daemon: StartDaemon) -> None:
     """gRPC's default is to hang up after two pings too many."""
     pings = 20

@@ -132,7 +132,18 @@ def test_detached_up_returns_although_its_output_is_a_pipe(device_dir: Path, mod
         shown = json.loads(run("status", "--json", "--device-dir", str(device_dir)).stdout)
         assert shown["running"]
         assert shown["pid"] == facts["pid"]
-        assert shown["generations"] == {"running": 0, "waiting": 0}
+        assert shown["generations"] == {
+            "running": 0,
+            "waiting": 0,
+            "slots": 1,
+            "places": 8,
+            "now": [],
+        }
+        assert (shown["quota"], shown["pace"], shown["clock"]["mode"]) == (
+            "token-bucket",
+            "host",
+            "REAL",
+        )
         printed = run("env", "--device-dir", str(device_dir)).stdout
         assert f"export AICORE_SIM_ADDRESS={facts['aicore']['address']}" in printed
         assert "TOKEN" not in printed

@@ -434,3 +434,11 @@ def test_a_script_file_is_named_when_it_cannot_be_read(tmp_path: Path) -> None:
         load_script(path)
     path.write_text("- text: grüß dich", encoding="utf-8")
     assert [step.text for step in load_script(path)] == ["grüß dich"]
+
+
+def test_an_error_may_be_given_by_its_name() -> None:
+    [busy] = parse_script("- error: {code: BUSY}", source="s")
+    assert busy.error is not None
+    assert busy.error.code == 9
+    with pytest.raises(ScriptError, match="'BUZY' names no error code; use .*BUSY"):
+        parse_script("- error: {code: BUZY}", source="s")

@@ -9,8 +9,8 @@ from contextlib import aclosing
 import pytest
 
 from aicore_sim.device.errors import GenAiError
-from aicore_sim.policy.foreground import Foreground, Importance
-from aicore_sim.policy.interruption import UNWIND_SECONDS
+from aicore_sim.policy.foreground import Foreground, Importance, left_the_top
+from aicore_sim.policy.interruption import UNWIND_SECONDS, Interruptible
 
 APP, OTHER_APP = 10_001, 10_002
 LOWER = [importance for importance in Importance if importance is not Importance.TOP]
@@ -41,8 +41,20 @@ class Tokens:
             self.closed.set()
 
 
+async def while_top(
+    foreground: Foreground, uid: int, stream: AsyncGenerator[int, None]
+) -> AsyncGenerator[int, None]:
+    """A stream of one app, put together as the daemon does it."""
+    foreground.require_top(uid)
+    running = Interruptible(stream, name=f"stream-of-{uid}")
+    with foreground.when_left(uid, lambda: running.interrupt(left_the_top())):
+        async with aclosing(running.items()) as items:
+            async for item in items:
+                yield item
+
+
 async def collect(foreground: Foreground, tokens: Tokens, into: list[int]) -> None:
-    async with aclosing(foreground.while_top(APP, tokens.stream())) as items:
+    async with aclosing(while_top(foreground, APP, tokens.stream())) as items:
         async for item in items:
             into.append(item)  # noqa: PERF401 - what came before a failure counts
 
@@ -100,7 +112,7 @@ def test_with_exclusive_the_first_app_to_infer_is_taken_as_the_open_one() -> Non
 
 async def test_a_stream_passes_through_whole_and_only_as_fast_as_it_is_read() -> None:
     foreground, tokens = Foreground(), Tokens(3)
-    async with aclosing(foreground.while_top(APP, tokens.stream())) as items:
+    async with aclosing(while_top(foreground, APP, tokens.stream())) as items:
         assert await anext(items) == 1
         for _ in range(10):
             await asyncio.sleep(0)
@@ -175,7 +187,7 @@ async def test_the_streams_own_failure_reaches_the_caller() -> None:
         yield 1
         raise RuntimeError("the model broke")
 
-    items = Foreground().while_top(APP, broken())
+    items = while_top(Foreground(), APP, broken())
     assert await anext(items) == 1
     with pytest.raises(RuntimeError, match="the model broke"):
         await anext(items)
@@ -185,7 +197,7 @@ async def test_an_app_in_the_background_never_starts_the_stream() -> None:
     foreground, tokens = Foreground(), Tokens(1)
     foreground.set(APP, Importance.FOREGROUND_SERVICE)
     with pytest.raises(GenAiError):
-        await anext(foreground.while_top(APP, tokens.stream()))
+        await anext(while_top(foreground, APP, tokens.stream()))
     assert tokens.made == 0
 
 
