@@ -327,7 +327,7 @@ BOMB = f"[&a [{'1, ' * 99}], &b [{'*a, ' * 99}], [{'*b, ' * 99}]]"
         ("- function_calls: [{nam: f}]", "step 1, key 'function_calls.0.nam': unknown key"),
         ("- function_calls: [{name: f, args: {d: 2026-01-01}}]", "'function_calls.0.args.d"),
         ("- function_calls: [{name: f, args: {1: 2}}]", "'function_calls.0.args.1"),
-        ("- error: {code: BUSY}", "step 1, key 'error.code': "),
+        ("- error: {code: [9]}", "step 1, key 'error.code': "),
         ("- {text: hi, finish_reason: done}", "step 1, key 'finish_reason': "),
         ("- {text: hi, expect: {tools: f}}", "step 1, key 'expect.tools': unknown key"),
         ("- text: [", "script 'shop.yaml' is not YAML: "),
@@ -437,7 +437,7 @@ def test_a_script_file_is_named_when_it_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_an_error_may_be_given_by_its_name() -> None:
-    [busy] = parse_script("- error: {code: BUSY}", source="s")
+    [busy] = parse_script("- error: {code: [9]}", source="s")
     assert busy.error is not None
     assert busy.error.code == 9
     with pytest.raises(ScriptError, match="'BUZY' names no error code; use .*BUSY"):
