@@ -437,7 +437,7 @@ def test_a_script_file_is_named_when_it_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_an_error_may_be_given_by_its_name() -> None:
-    [busy] = parse_script("- error: {code: [9]}", source="s")
+    [busy] = parse_script("- error: {code: BUSY}", source="s")
     assert busy.error is not None
     assert busy.error.code == 9
     with pytest.raises(ScriptError, match="'BUZY' names no error code; use .*BUSY"):
