@@ -20,6 +20,8 @@ from aicore_sim.cli.supervisor import DeviceOptions
 from aicore_sim.cli.up import booted
 from aicore_sim.device.home import HOME_VARIABLE, DeviceHome
 
+SCRIPT_LEFT_OVER = 6
+"""Exit code of a command that succeeded and left steps of its script unused."""
 DEFAULT_PACKAGE = "com.example.app"
 _BOOT_FLAGS = {
     "device": "--device",
@@ -73,7 +75,8 @@ def exec_(
 ) -> None:
     """Run a command as an app of a device that is booted for it.
 
-    Returns the command's exit code. Where a device runs already, the command runs on that one.
+    Returns the command's exit code, or 6 when it is 0 and steps of a script are left. Where a
+    device runs already, the command runs on that one.
 
     \b
     aicore-sim exec --as com.example.shop --app com.example.shop=shop:Shop -- python agent.py
@@ -120,19 +123,21 @@ async def _boot_and_run(options: DeviceOptions, app: App, command: list[str]) ->
                   file=sys.stderr)  # fmt: skip
         code = await _run(facts, options.home, app, command)
         if options.model.startswith("scripted:"):
-            await asyncio.to_thread(_warn_of_unused_steps, facts, options.home)
+            left = await asyncio.to_thread(_unused_steps, facts, options.home)
+            return code or (SCRIPT_LEFT_OVER if left else 0)
         return code
 
 
-def _warn_of_unused_steps(facts: dict[str, Any], home: DeviceHome) -> None:
+def _unused_steps(facts: dict[str, Any], home: DeviceHome) -> bool:
     """A test that passes although its script was not played to the end proves less than it says."""
     with connect(facts["aicore"]["address"], home.read_control_token()) as control:
         left = control.script().remaining
     if left:
         print(
-            f"aicore-sim: {len(left)} steps of the script were not used: {'; '.join(left)}",
+            f"aicore-sim: steps of the script that were not used: {'; '.join(left)}",
             file=sys.stderr,
         )
+    return bool(left)
 
 
 async def _run(

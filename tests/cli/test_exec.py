@@ -150,3 +150,11 @@ def test_a_signal_ends_exec_with_everything_it_made(tmp_path: Path, model: str) 
         process.terminate()
         assert process.wait(timeout=10) == 143
     assert [path.name for path in tmp_path.iterdir()] == ["script.yaml"]
+
+
+def test_steps_that_are_left_over_are_an_error_that_names_them(tmp_path: Path) -> None:
+    left = script(tmp_path / "left.yaml", "- text: Never said.\n")
+    done = run("exec", "--model", left, "--", "true")
+    assert done.returncode == 6
+    assert "steps of the script that were not used: step 1: text 'Never said.'" in done.stderr
+    assert run("exec", "--model", left, "--", "false").returncode == 1
