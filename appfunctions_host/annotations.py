@@ -67,11 +67,24 @@ class PlatformAppFunctionService(AppFunctionService):
 class AppFunctionException(Exception):
     """A failure that a function reports to its caller with a code of its choice.
 
-    Codes are `AppFunctionException.ERROR_*`, for example 3501 for what the app does not support;
+    Codes are `AppFunctionException.ERROR_*`, for example ERROR_NOT_SUPPORTED;
     any other exception reaches the caller as 3000.
 
     Source: https://developer.android.com/reference/android/app/appfunctions/AppFunctionException
     """
+
+    ERROR_DENIED: Final = 1000
+    ERROR_INVALID_ARGUMENT: Final = 1001
+    ERROR_DISABLED: Final = 1002
+    ERROR_FUNCTION_NOT_FOUND: Final = 1003
+    ERROR_RESOURCE_NOT_FOUND: Final = 1500
+    ERROR_LIMIT_EXCEEDED: Final = 1501
+    ERROR_RESOURCE_ALREADY_EXISTS: Final = 1502
+    ERROR_SYSTEM_ERROR: Final = 2000
+    ERROR_CANCELLED: Final = 2001
+    ERROR_APP_UNKNOWN_ERROR: Final = 3000
+    ERROR_PERMISSION_REQUIRED: Final = 3500
+    ERROR_NOT_SUPPORTED: Final = 3501
 
     def __init__(
         self, error_code: int, error_message: str = "", extras: Mapping[str, Any] | None = None

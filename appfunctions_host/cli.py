@@ -54,7 +54,13 @@ _STATES = {
 # The shell command reports unknown options itself, with its own text and code.
 _SHELL: dict[str, Any] = {"ignore_unknown_options": True, "allow_extra_args": True}
 
-app = typer.Typer(name="appfunctions-host", add_completion=False, no_args_is_help=True)
+app = typer.Typer(
+    name="appfunctions-host",
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 
 @app.callback(invoke_without_command=True)

@@ -51,9 +51,13 @@ class Target:
 class HostClient:
     """AppFunctionManager, one blocking call at a time."""
 
-    def __init__(self, channel: grpc.Channel, token: str) -> None:
+    def __init__(
+        self, channel: grpc.Channel, token: str, *, shell: HostClient | None = None
+    ) -> None:
+        """`shell` makes bare method names whole; by default the caller itself does."""
         self._stub: Any = appfunctions_pb2_grpc.AppFunctionManagerStub(channel)
         self._metadata = (("authorization", f"Bearer {token}"),)
+        self._shell = shell or self
 
     def search(self, package_name: str | None) -> Iterator[pb.AppFunctionMetadata]:
         """All functions that the caller may discover. Raises as every call here."""
@@ -71,7 +75,8 @@ class HostClient:
                 return
 
     def full_name(self, name: pb.AppFunctionName) -> pb.AppFunctionName:
-        """A bare method name made whole (ours), if the caller can discover such a function.
+        """A bare method name made whole (ours), whoever the caller is: how a function is spelt must
+        not change what its caller is told.
 
         Raises ValueError when several services of the package have it.
         """
@@ -80,7 +85,7 @@ class HostClient:
             return name
         found = [
             metadata.name
-            for metadata in self.search(name.package_name)
+            for metadata in self._shell.search(name.package_name)
             if metadata.name.function_identifier.endswith(f"#{bare}")
         ]
         if len(found) > 1:
@@ -151,11 +156,12 @@ def connect(target: Target) -> Iterator[HostClient]:
     """A client of the host. Raises ServiceMissing, CallRefused, or FileNotFoundError."""
     home = DeviceHome(target.device_dir)
     address = target.address or _address(home, target, "appfunctions")
-    token = home.read_control_token()
+    control_token = home.read_control_token()
+    token = control_token
     if target.package_name is not None:
         token = _launch_token(_address(home, target, "aicore"), token, target.package_name)
     with _channel(address) as channel:
-        yield HostClient(channel, token)
+        yield HostClient(channel, token, shell=HostClient(channel, control_token))
 
 
 def _launch_token(address: str, control_token: str, package_name: str) -> str:

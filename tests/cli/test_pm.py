@@ -88,6 +88,25 @@ def test_a_wrong_package_or_permission_is_named_and_changes_nothing(
     assert _packages(home) == before
 
 
+@pytest.mark.parametrize("function", ["cancel_order", "com.example.shop.OrderTools#cancel_order"])
+def test_a_refusal_does_not_depend_on_how_the_function_is_spelt(
+    tmp_path: Path, function: str
+) -> None:
+    home = ("--device-dir", str(tmp_path / "device"))
+    agent = ("--permission", "EXECUTE_APP_FUNCTIONS", "--allowlist", "com.example.shop")
+    model = script(tmp_path / "script.yaml")
+    app = "com.example.shop=aicore_sim.cli.demo.shop:OrderTools"
+    with Up(tmp_path / "device", "--model", model, "--app", app):
+        assert run("pm", "install", "com.example.agent", *agent, *home).returncode == 0
+        refused = run(
+            "execute-app-function", "--as", "com.example.agent", "--package", "com.example.shop",
+            "--function", function, "--parameters", '{"orderId": "1"}', *home,
+            command=HOST_COMMAND,
+        )  # fmt: skip
+        assert refused.returncode == 255
+        assert "[1000]" in refused.stderr
+
+
 def test_without_a_device_the_command_says_how_to_start_one(tmp_path: Path) -> None:
     done = run("pm", "list", "--device-dir", str(tmp_path / "none"))
     assert done.returncode == 4

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from appfunctions_host import AppFunctionMetadata, AppFunctionService
+from appfunctions_host import AppFunctionException, AppFunctionMetadata, AppFunctionService
 from appfunctions_host.annotations import app_function_access_level, app_function_declaration
 from appfunctions_host.schema import define_service
 
@@ -67,3 +67,24 @@ def test_the_message_of_a_deprecated_function_is_in_its_metadata() -> None:
 def test_a_time_limit_that_is_not_above_zero_is_refused(seconds: float) -> None:
     with pytest.raises(ValueError, match=f"timeout_seconds={seconds!r}"):
         app_function_declaration(timeout_seconds=seconds)
+
+
+def test_the_codes_that_a_function_may_report_have_androids_numbers() -> None:
+    assert {
+        name: value
+        for name, value in vars(AppFunctionException).items()
+        if name.startswith("ERROR")
+    } == {
+        "ERROR_DENIED": 1000,
+        "ERROR_INVALID_ARGUMENT": 1001,
+        "ERROR_DISABLED": 1002,
+        "ERROR_FUNCTION_NOT_FOUND": 1003,
+        "ERROR_RESOURCE_NOT_FOUND": 1500,
+        "ERROR_LIMIT_EXCEEDED": 1501,
+        "ERROR_RESOURCE_ALREADY_EXISTS": 1502,
+        "ERROR_SYSTEM_ERROR": 2000,
+        "ERROR_CANCELLED": 2001,
+        "ERROR_APP_UNKNOWN_ERROR": 3000,
+        "ERROR_PERMISSION_REQUIRED": 3500,
+        "ERROR_NOT_SUPPORTED": 3501,
+    }
