@@ -144,19 +144,22 @@ class AICoreServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetCachedContext(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """One explicit cache by its name.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListCachedContexts(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Every explicit cache of the calling app.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteCachedContext(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Drops an explicit cache; a missing one is no error.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')

@@ -216,13 +216,15 @@ class DeviceControlServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GrantPermission(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Grants a permission to an installed package.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RevokePermission(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Takes a permission away.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -235,7 +237,8 @@ class DeviceControlServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListPackages(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Every installed package, by name.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -256,7 +259,8 @@ class DeviceControlServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetImportance(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Importance of every app, and the foreground rule.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -276,19 +280,22 @@ class DeviceControlServicer:
         raise NotImplementedError('Method not implemented!')
 
     def AddFault(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Adds a rule; a wrong one is refused with its key.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListFaults(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Every rule with its hits.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ClearFaults(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Removes rules.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -315,13 +322,15 @@ class DeviceControlServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetAvailability(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """State of every feature, network and disk.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SetAvailability(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Sets what the request names, and leaves the rest.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -355,19 +364,22 @@ class DeviceControlServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Reset(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Resets parts of the device.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ExportState(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """The whole state of the device.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ImportState(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Replaces the state, or changes nothing.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -1350,7 +1362,8 @@ class DeviceClockServicer:
     """
 
     def GetTime(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Time of the device now.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
