@@ -158,7 +158,7 @@ class AICoreServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteCachedContext(self, request, context):
-        """Drops an explicit cache; a missing one is no error.
+        """Drops an explicit cache and tells whether there was one.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
