@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from typing import Annotated
@@ -9,51 +10,44 @@ from typing import Annotated
 import grpc
 import typer
 
-from aicore_sim.cli import (
-    ctl,
-    demo_command,
-    device_commands,
-    errors_command,
-    exec_command,
-    model_commands,
-    pm,
-    up,
-)
-from aicore_sim.cli.bench import command as bench_command
 from aicore_sim.cli.control import CommandError
-from aicore_sim.cli.options import print_json
-from aicore_sim.cli.scenario import command as scenario_command
+from aicore_sim.cli.lazy import LazyCommand, lazy_group
 from aicore_sim.cli.version import facts
 from aicore_sim.device.home import DeviceInUse
 from aicore_sim.device.profile import ProfileError
 from aicore_sim.rpc.server import AddressError
 
+_COMMANDS = {
+    "up": LazyCommand(module="aicore_sim.cli.up", attribute="up"),
+    "serve": LazyCommand(module="aicore_sim.cli.up", attribute="serve"),
+    "exec": LazyCommand(
+        module="aicore_sim.cli.exec_command",
+        attribute="exec_",
+        context_settings={"allow_interspersed_args": False, "ignore_unknown_options": False},
+    ),
+    "demo": LazyCommand(module="aicore_sim.cli.demo_command", attribute="demo"),
+    "status": LazyCommand(module="aicore_sim.cli.device_commands", attribute="status"),
+    "wait": LazyCommand(module="aicore_sim.cli.device_commands", attribute="wait"),
+    "logs": LazyCommand(module="aicore_sim.cli.device_commands", attribute="logs"),
+    "env": LazyCommand(module="aicore_sim.cli.device_commands", attribute="env"),
+    "stop": LazyCommand(module="aicore_sim.cli.device_commands", attribute="stop"),
+    "errors": LazyCommand(module="aicore_sim.cli.errors_command", attribute="errors"),
+    "pm": LazyCommand(module="aicore_sim.cli.pm", attribute="app"),
+    "ctl": LazyCommand(module="aicore_sim.cli.ctl", attribute="app"),
+    "scenario": LazyCommand(module="aicore_sim.cli.scenario.command", attribute="app"),
+    "bench": LazyCommand(module="aicore_sim.cli.bench.command", attribute="app"),
+    "models": LazyCommand(module="aicore_sim.cli.model_commands", attribute="app"),
+}
+
 app = typer.Typer(
     name="aicore-sim",
     help="A simulated Android device for on-device GenAI: AICore, AppFunctions and their rules.",
+    cls=lazy_group(_COMMANDS),
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-app.command("up")(up.up)
-app.command("serve")(up.serve)
-app.command(
-    "exec", context_settings={"allow_interspersed_args": False, "ignore_unknown_options": False}
-)(exec_command.exec_)
-app.command("demo")(demo_command.demo)
-app.command("status")(device_commands.status)
-app.command("wait")(device_commands.wait)
-app.command("logs")(device_commands.logs)
-app.command("env")(device_commands.env)
-app.command("stop")(device_commands.stop)
-app.command("errors")(errors_command.errors)
-app.add_typer(pm.app, name="pm")
-app.add_typer(ctl.app, name="ctl")
-app.add_typer(scenario_command.app, name="scenario")
-app.add_typer(bench_command.app, name="bench")
-app.add_typer(model_commands.app, name="models")
 
 
 @app.callback(invoke_without_command=True)
@@ -69,7 +63,7 @@ def root(
     if version:
         found = facts()
         if json_output:
-            print_json(found)
+            print(json.dumps(found, indent=2))
         else:
             print(f"aicore-sim {found['version']}")
             for name, emulated in found["emulates"].items():
