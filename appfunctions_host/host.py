@@ -7,15 +7,17 @@ import logging
 import sqlite3
 from collections.abc import Callable
 
-from aicore_sim.device.clock import Clock, RealClock
+from aicore_sim.device.clock import Clock
 from aicore_sim.device.errors import FaultKind, SimulatorFault
 from aicore_sim.device.packages import PackageStore
 from aicore_sim.device.profile import DeviceProfile, load_profile
+from aicore_sim.device.shared_clock import SharedClock
 from appfunctions_host.access import AccessRules
 from appfunctions_host.audit import AuditJournal
 from appfunctions_host.catalog import Catalog
 from appfunctions_host.dispatch import EXECUTION_TIMEOUT, Dispatcher
 from appfunctions_host.explain import Explainer
+from appfunctions_host.faults import HostFaults
 from appfunctions_host.local import LocalProvider
 from appfunctions_host.observe import Observers
 from appfunctions_host.policy import PolicySetting
@@ -52,7 +54,9 @@ class AppFunctionHost:
         self.packages = packages
         self.rules = AccessRules(chosen.app_functions)
         self.registry = Registry()
-        self.journal = AuditJournal(connection, clock or RealClock())
+        time = clock or SharedClock(connection)
+        self.journal = AuditJournal(connection, time)
+        self.faults = HostFaults(connection, time)
         self._states = EnabledStates(connection)
         self.catalog = Catalog(self.registry, self._states, self.rules)
         self.dispatcher = Dispatcher(

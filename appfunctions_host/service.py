@@ -29,6 +29,7 @@ class ManagerServicer(appfunctions_pb2_grpc.AppFunctionManagerServicer):
     async def Search(
         self, request: pb.SearchRequest, context: grpc.aio.ServicerContext
     ) -> pb.SearchResponse:
+        await self._meet_faults("Search", context)
         if request.library != pb.CALLER_LIBRARY_JETPACK:
             self._host.require_search("searchAppFunctions")
         identity = self._verified("search", request.calling_package)
@@ -63,6 +64,7 @@ class ManagerServicer(appfunctions_pb2_grpc.AppFunctionManagerServicer):
     async def GetStates(
         self, request: pb.GetStatesRequest, context: grpc.aio.ServicerContext
     ) -> pb.GetStatesResponse:
+        await self._meet_faults("GetStates", context)
         through_jetpack = request.library == pb.CALLER_LIBRARY_JETPACK
         if not through_jetpack:
             self._host.require_search("getAppFunctionStates")
@@ -83,6 +85,7 @@ class ManagerServicer(appfunctions_pb2_grpc.AppFunctionManagerServicer):
     async def Execute(
         self, request: pb.ExecuteRequest, context: grpc.aio.ServicerContext
     ) -> pb.ExecuteResponse:
+        await self._meet_faults("Execute", context, request.name)
         package_name, identifier = _name(request.name)
         value = await self._host.dispatcher.execute(
             caller(),
@@ -101,6 +104,7 @@ class ManagerServicer(appfunctions_pb2_grpc.AppFunctionManagerServicer):
     async def IsEnabled(
         self, request: pb.IsEnabledRequest, context: grpc.aio.ServicerContext
     ) -> pb.IsEnabledResponse:
+        await self._meet_faults("IsEnabled", context, request.name)
         identity = self._verified("is_enabled", request.calling_package)
         name = _name(request.name)
         self._record("is_enabled", identity, self._host.catalog.may_see(identity, name), name)
@@ -109,6 +113,7 @@ class ManagerServicer(appfunctions_pb2_grpc.AppFunctionManagerServicer):
     async def SetEnabled(
         self, request: pb.SetEnabledRequest, context: grpc.aio.ServicerContext
     ) -> pb.SetEnabledResponse:
+        await self._meet_faults("SetEnabled", context, request.name)
         identity = self._verified("set_enabled", request.calling_package)
         name, state = _name(request.name), int(request.state)
         decision = self._host.catalog.may_set_enabled(identity, name, state)
@@ -119,6 +124,7 @@ class ManagerServicer(appfunctions_pb2_grpc.AppFunctionManagerServicer):
     async def Observe(
         self, request: pb.ObserveRequest, context: grpc.aio.ServicerContext
     ) -> AsyncIterator[pb.ObserveResponse]:
+        await self._meet_faults("Observe", context)
         self._host.require_observe()
         identity = self._verified("observe", request.calling_package)
         token = bearer_token(context)
@@ -162,6 +168,16 @@ class ManagerServicer(appfunctions_pb2_grpc.AppFunctionManagerServicer):
             return
         async for entry in self._host.journal.follow(request.after_id):
             yield _decision(entry)
+
+    async def _meet_faults(
+        self, rpc: str, context: grpc.aio.ServicerContext, name: pb.AppFunctionName | None = None
+    ) -> None:
+        await self._host.faults.meet(
+            rpc,
+            context,
+            package_name=caller().package_name,
+            function_identifier=name.function_identifier if name is not None else "",
+        )
 
     def _verified(self, operation: str, claimed_package: str) -> Identity:
         identity = caller()

@@ -68,6 +68,7 @@ class FaultKind(IntEnum):
     NO_SUCH_METHOD = 10
     ILLEGAL_ARGUMENT = 11
     ILLEGAL_STATE = 12
+    OPERATION_CANCELED = 13
 
 
 class DeviceError(Exception):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import random
 from collections.abc import Mapping
 from enum import IntEnum
 from typing import Annotated, Any, Literal
@@ -26,6 +27,22 @@ from pydantic import (
 from aicore_sim.device.clock import LATEST_NS, NANOS
 
 COUNT_LIMIT = 2**31 - 1
+SEED_LIMIT = 2**63 - 1
+
+HOST_RPCS = frozenset(
+    {
+        "Search",
+        "GetStates",
+        "GetActivityStates",
+        "Execute",
+        "CancelExecution",
+        "IsEnabled",
+        "SetEnabled",
+        "Observe",
+    }
+)
+"""Calls of the AppFunction host that faults may be for."""
+HOST_ACTIONS = ("error_code", "delay", "drop_after_tokens")
 
 ACTIONS = (
     "error_code",
@@ -119,6 +136,21 @@ class FaultMatch(_Table):
     package_name: str = ""
     """The calling app."""
     function_identifier: str = ""
+    """Whole, or the method alone."""
+
+    @property
+    def is_for_host(self) -> bool:
+        """Whether the AppFunction host decides, and not AICore."""
+        return self.rpc in HOST_RPCS or (not self.rpc and bool(self.function_identifier))
+
+    def fits(self, rpc: str, *, package_name: str, function_identifier: str = "") -> bool:
+        """Whether the rule is for this call."""
+        return (
+            self.rpc in ("", rpc)
+            and self.package_name in ("", package_name)
+            and self.function_identifier
+            in ("", function_identifier, function_identifier.rpartition("#")[2])
+        )
 
 
 class FailAfterTokens(_Table):
@@ -169,6 +201,32 @@ class FaultRule(_Table):
     """Device time, in nanoseconds since the epoch, from which on it does not fire any more."""
     hits: Literal[0] = 0
     """Only the plan counts."""
+    probability: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0
+    """Chance that a call which is due meets it; 0 means always."""
+    seed: Annotated[int, Field(ge=0, le=SEED_LIMIT)] = 0
+    """What the chance is drawn from; 0 lets the plan choose."""
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> FaultRule:
+        if self.seed and not self.probability:
+            raise ValueError("a seed is of use only with a probability")
+        if self.match.is_for_host and self.action.kind not in HOST_ACTIONS:
+            raise ValueError(
+                f"a call of the AppFunction host can meet {', '.join(HOST_ACTIONS)}, "
+                f"not {self.action.kind}"
+            )
+        if self.match.rpc and self.match.function_identifier and not self.match.is_for_host:
+            raise ValueError(
+                f"match.function_identifier: {self.match.rpc!r} is a call of AICore, "
+                "which knows no AppFunctions"
+            )
+        return self
+
+    def draws(self, matched: int) -> bool:
+        """Whether the call that matched as number `matched` meets the rule by its chance."""
+        if not self.probability or self.probability == 1:
+            return True
+        return random.Random(self.seed * 1_000_003 + matched).uniform(0, 1) < self.probability
 
     def to_wire(self, *, hits: int) -> dict[str, Any]:
         """The rule as JSON of `Fault`, for `google.protobuf.json_format.ParseDict`."""

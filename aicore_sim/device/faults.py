@@ -1,4 +1,7 @@
-"""Failures on demand: counted rules, and what they do to a call. Nothing here is random.
+"""Failures on demand: counted rules, and what they do to a call.
+
+A rule with a probability draws from its own seed, which is always shown, so that a run can be had
+again.
 
 fired = plan.decide("GenerateContent", package_name="com.example.app")
 await before_call(fired, clock=clock, failure=aicore_failure)
@@ -64,6 +67,17 @@ class ListedFault:
 class _Counts:
     matched: int = 0
     hits: int = 0
+    changed: bool = False
+
+
+class HostPort(Protocol):
+    """Where the rules go that the AppFunction host follows."""
+
+    def publish(self, rules: Iterable[FaultRule]) -> None:
+        """These are all that there are now, in order."""
+
+    def hits(self) -> Mapping[str, int]:
+        """How often each has fired, by id."""
 
 
 class FaultPlan:
@@ -73,12 +87,28 @@ class FaultPlan:
     behind it do not see the call, so "BUSY twice" and then "NOT_AVAILABLE once" is a sequence.
     """
 
-    def __init__(self, *, rpcs: Iterable[str], clock: Clock) -> None:
-        """`rpcs` are the bare names of the calls that faults may be for."""
+    def __init__(
+        self,
+        *,
+        rpcs: Iterable[str],
+        clock: Clock,
+        host: HostPort | None = None,
+        for_host: bool = False,
+        seed: int = 0,
+    ) -> None:
+        """`rpcs` are the bare names of the calls that faults may be for.
+
+        With `host`, rules for calls of the AppFunction host are handed to it; `for_host` makes the
+        plan that decides there. `seed` is what seeds are made from where a rule has none.
+        """
         self._rpcs = frozenset(rpcs)
         self._clock = clock
+        self._host = host
+        self._for_host = for_host
+        self._seed = seed
         self._rules: dict[str, tuple[FaultRule, _Counts]] = {}
         self._number = 0
+        self._drawn = 0
 
     def add(self, table: Mapping[str, Any] | FaultRule) -> ListedFault:
         """Add a rule; a rule without an id gets one.
@@ -98,19 +128,44 @@ class FaultPlan:
         while not rule.id or rule.id in self._rules:
             self._number += 1
             rule = rule.model_copy(update={"id": f"fault-{self._number}"})
+        if rule.probability and not rule.seed:
+            self._drawn += 1
+            rule = rule.model_copy(update={"seed": self._seed * 1000 + self._drawn})
         self._rules[rule.id] = (rule, _Counts())
+        self._publish(rule)
         return ListedFault(rule=rule, hits=0)
+
+    def resume(self, rule: FaultRule, *, matched: int, hits: int) -> None:
+        """Take over a rule with what was counted before."""
+        self._rules[rule.id] = (rule, _Counts(matched=matched, hits=hits))
+
+    def take_changed_counts(self) -> tuple[tuple[str, int, int], ...]:
+        """Id, matched and hits of the rules whose counts have changed since the last time."""
+        changed = []
+        for rule, seen in self._rules.values():
+            if seen.changed:
+                seen.changed = False
+                changed.append((rule.id, seen.matched, seen.hits))
+        return tuple(changed)
 
     def list(self) -> tuple[ListedFault, ...]:
         """Every rule, spent and ended ones included."""
-        return tuple(ListedFault(rule=rule, hits=seen.hits) for rule, seen in self._rules.values())
+        elsewhere = self._host.hits() if self._host is not None else {}
+        return tuple(
+            ListedFault(rule=rule, hits=elsewhere.get(rule.id, seen.hits))
+            for rule, seen in self._rules.values()
+        )
 
     def remove(self, fault_id: str) -> None:
         """Drop one rule. Raises KeyError."""
-        del self._rules[fault_id]
+        rule, _ = self._rules.pop(fault_id)
+        self._publish(rule)
 
     def clear(self) -> None:
+        had_some = any(rule.match.is_for_host for rule, _ in self._rules.values())
         self._rules.clear()
+        if self._host is not None and had_some:
+            self._host.publish(())
 
     def decide(
         self, rpc: str, *, package_name: str, function_identifier: str = ""
@@ -121,15 +176,13 @@ class FaultPlan:
         """
         fired: list[Fired] = []
         for rule, seen in self._rules.values():
-            match = rule.match
-            if (
-                match.rpc not in ("", rpc)
-                or match.package_name not in ("", package_name)
-                or match.function_identifier not in ("", function_identifier)
+            if rule.match.is_for_host is not self._for_host or not rule.match.fits(
+                rpc, package_name=package_name, function_identifier=function_identifier
             ):
                 continue
             seen.matched += 1
-            if not self._due(rule, seen):
+            seen.changed = True
+            if not self._due(rule, seen) or not rule.draws(seen.matched):
                 continue
             seen.hits += 1
             fired.append(Fired(fault_id=rule.id, action=rule.action))
@@ -141,6 +194,10 @@ class FaultPlan:
         if seen.matched <= rule.after or (rule.times and seen.hits >= rule.times):
             return False
         return rule.until is None or round(self._clock.now() * NANOS) < rule.until
+
+    def _publish(self, changed: FaultRule) -> None:
+        if self._host is not None and changed.match.is_for_host:
+            self._host.publish(rule for rule, _ in self._rules.values() if rule.match.is_for_host)
 
 
 class Chunk(Protocol):

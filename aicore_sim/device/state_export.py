@@ -38,6 +38,9 @@ _HEADER = re.compile(rb"AICORE-SIM-STATE (\d{1,9}) ([0-9a-f]{64}) (\d{1,12})\n")
 _HEADER_LIMIT = 120
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
+_NOT_KEPT = frozenset({"host_faults", "host_fault_counts"})
+"""Tables of what ends with the device's run, as faults do."""
+
 _Value = None | int | float | str | bytes
 
 
@@ -215,7 +218,7 @@ def _tables(connection: sqlite3.Connection) -> set[str]:
         "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' "
         "ESCAPE '\\'"
     )
-    return {row[0] for row in rows}
+    return {row[0] for row in rows} - _NOT_KEPT
 
 
 def _columns(connection: sqlite3.Connection, name: str) -> tuple[str, ...]:

@@ -52,6 +52,7 @@ _SIMULATOR = {
     FaultKind.NO_SUCH_METHOD: grpc.StatusCode.UNIMPLEMENTED,
     FaultKind.ILLEGAL_ARGUMENT: grpc.StatusCode.INVALID_ARGUMENT,
     FaultKind.ILLEGAL_STATE: grpc.StatusCode.FAILED_PRECONDITION,
+    FaultKind.OPERATION_CANCELED: grpc.StatusCode.ABORTED,
 }
 
 

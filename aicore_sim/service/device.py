@@ -9,11 +9,14 @@ import sqlite3
 
 from aicore_protos import device_pb2
 from aicore_sim.device.clock import ClockMode, ClockState
+from aicore_sim.device.fault_rules import HOST_RPCS
 from aicore_sim.device.faults import FaultPlan
 from aicore_sim.device.home import DeviceHome
 from aicore_sim.device.journal import Journal
 from aicore_sim.device.packages import PackageStore
 from aicore_sim.device.profile import DeviceProfile
+from aicore_sim.device.shared_clock import kept_clock, save_clock
+from aicore_sim.device.shared_faults import SharedFaults
 from aicore_sim.device.virtual_clock import DeviceClock
 from aicore_sim.inference.backend import Backend
 from aicore_sim.inference.scripted import ScriptedBackend
@@ -43,7 +46,6 @@ SHUT_DOWN_TIMEOUT = 0.8
 LINGER = 0.1
 """Real seconds in which, after that, new calls still get an answer (8)."""
 UNWIND_TIMEOUT = 0.5
-_CLOCK = "clock"
 
 
 class Device:
@@ -86,7 +88,12 @@ class Device:
             ),
             quota=Quota(profile.quota, clock=clock, ledger=self._ledger),
             foreground=Foreground(exclusive=profile.foreground == "exclusive"),
-            faults=FaultPlan(rpcs=[method.name for method in aicore.SERVICE.methods], clock=clock),
+            faults=FaultPlan(
+                rpcs=[*(method.name for method in aicore.SERVICE.methods), *HOST_RPCS],
+                clock=clock,
+                host=SharedFaults(connection),
+                seed=seed,
+            ),
             seed=seed,
             pace=pace,
             stall_seconds=None if isinstance(model.backend, ScriptedBackend) else STALL_SECONDS,
@@ -115,6 +122,7 @@ class Device:
 
     def start(self) -> None:
         """Begin to load the model, and to write what changes."""
+        save_clock(self._connection, self._clock.state)
         self._model.start()
         self._ledger_task = asyncio.create_task(self._ledger.run(), name="quota-ledger")
 
@@ -168,18 +176,13 @@ def device_clock(connection: sqlite3.Connection, mode: ClockMode) -> DeviceClock
     It never shows an earlier time than before: a virtual one goes on where the device stood.
     Raises ClockError for a state that is damaged.
     """
-    row = connection.execute("SELECT value FROM settings WHERE key = ?", (_CLOCK,)).fetchone()
-    if row is None:
+    kept = kept_clock(connection)
+    if kept is None:
         return DeviceClock(mode)
-    kept = ClockState.from_json(row[0])
     frozen = mode is ClockMode.VIRTUAL and kept.mode is ClockMode.FROZEN
     return DeviceClock.restored(
         ClockState(mode=ClockMode.FROZEN if frozen else mode, now_ns=kept.now_ns)
     )
-
-
-def save_clock(connection: sqlite3.Connection, state: ClockState) -> None:
-    connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (_CLOCK, state.to_json()))
 
 
 def make_model(

@@ -146,7 +146,7 @@ class SchemaMetadata(_message.Message):
     def __init__(self, category: _Optional[str] = ..., name: _Optional[str] = ..., version: _Optional[int] = ...) -> None: ...
 
 class AppFunctionMetadata(_message.Message):
-    __slots__ = ("name", "schema", "parameters", "response", "description", "deprecation_message", "scope", "access_level", "is_compat_enforcement_enabled", "is_enabled_by_default", "components", "instruction", "timeout_seconds")
+    __slots__ = ("name", "schema", "parameters", "response", "description", "deprecation_message", "scope", "access_level", "is_compat_enforcement_enabled", "is_enabled_by_default", "components", "instruction", "timeout_seconds", "service_name")
     class ComponentsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -167,6 +167,7 @@ class AppFunctionMetadata(_message.Message):
     COMPONENTS_FIELD_NUMBER: _ClassVar[int]
     INSTRUCTION_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    SERVICE_NAME_FIELD_NUMBER: _ClassVar[int]
     name: AppFunctionName
     schema: SchemaMetadata
     parameters: _containers.RepeatedCompositeFieldContainer[ParameterMetadata]
@@ -180,7 +181,8 @@ class AppFunctionMetadata(_message.Message):
     components: _containers.MessageMap[str, DataTypeMetadata]
     instruction: str
     timeout_seconds: float
-    def __init__(self, name: _Optional[_Union[AppFunctionName, _Mapping]] = ..., schema: _Optional[_Union[SchemaMetadata, _Mapping]] = ..., parameters: _Optional[_Iterable[_Union[ParameterMetadata, _Mapping]]] = ..., response: _Optional[_Union[ResponseMetadata, _Mapping]] = ..., description: _Optional[str] = ..., deprecation_message: _Optional[str] = ..., scope: _Optional[_Union[Scope, str]] = ..., access_level: _Optional[int] = ..., is_compat_enforcement_enabled: _Optional[bool] = ..., is_enabled_by_default: _Optional[bool] = ..., components: _Optional[_Mapping[str, DataTypeMetadata]] = ..., instruction: _Optional[str] = ..., timeout_seconds: _Optional[float] = ...) -> None: ...
+    service_name: str
+    def __init__(self, name: _Optional[_Union[AppFunctionName, _Mapping]] = ..., schema: _Optional[_Union[SchemaMetadata, _Mapping]] = ..., parameters: _Optional[_Iterable[_Union[ParameterMetadata, _Mapping]]] = ..., response: _Optional[_Union[ResponseMetadata, _Mapping]] = ..., description: _Optional[str] = ..., deprecation_message: _Optional[str] = ..., scope: _Optional[_Union[Scope, str]] = ..., access_level: _Optional[int] = ..., is_compat_enforcement_enabled: _Optional[bool] = ..., is_enabled_by_default: _Optional[bool] = ..., components: _Optional[_Mapping[str, DataTypeMetadata]] = ..., instruction: _Optional[str] = ..., timeout_seconds: _Optional[float] = ..., service_name: _Optional[str] = ...) -> None: ...
 
 class SearchRequest(_message.Message):
     __slots__ = ("package_names", "function_names", "schema_category", "schema_name", "min_schema_version", "scopes", "page_size", "page_token", "calling_package", "library")
@@ -240,6 +242,30 @@ class GetStatesResponse(_message.Message):
     states: _containers.RepeatedCompositeFieldContainer[AppFunctionState]
     def __init__(self, states: _Optional[_Iterable[_Union[AppFunctionState, _Mapping]]] = ...) -> None: ...
 
+class GetActivityStatesRequest(_message.Message):
+    __slots__ = ("activity_ids", "calling_package", "library")
+    ACTIVITY_IDS_FIELD_NUMBER: _ClassVar[int]
+    CALLING_PACKAGE_FIELD_NUMBER: _ClassVar[int]
+    LIBRARY_FIELD_NUMBER: _ClassVar[int]
+    activity_ids: _containers.RepeatedScalarFieldContainer[str]
+    calling_package: str
+    library: CallerLibrary
+    def __init__(self, activity_ids: _Optional[_Iterable[str]] = ..., calling_package: _Optional[str] = ..., library: _Optional[_Union[CallerLibrary, str]] = ...) -> None: ...
+
+class GetActivityStatesResponse(_message.Message):
+    __slots__ = ("states",)
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    states: _containers.RepeatedCompositeFieldContainer[AppFunctionActivityState]
+    def __init__(self, states: _Optional[_Iterable[_Union[AppFunctionActivityState, _Mapping]]] = ...) -> None: ...
+
+class AppFunctionActivityState(_message.Message):
+    __slots__ = ("activity_id", "names")
+    ACTIVITY_ID_FIELD_NUMBER: _ClassVar[int]
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    activity_id: str
+    names: _containers.RepeatedCompositeFieldContainer[AppFunctionName]
+    def __init__(self, activity_id: _Optional[str] = ..., names: _Optional[_Iterable[_Union[AppFunctionName, _Mapping]]] = ...) -> None: ...
+
 class CallerVerification(_message.Message):
     __slots__ = ("binder_token", "pending_intent")
     class PendingIntent(_message.Message):
@@ -258,20 +284,32 @@ class CallerVerification(_message.Message):
     def __init__(self, binder_token: _Optional[bytes] = ..., pending_intent: _Optional[_Union[CallerVerification.PendingIntent, _Mapping]] = ...) -> None: ...
 
 class ExecuteRequest(_message.Message):
-    __slots__ = ("name", "parameters", "activity_id", "calling_package", "target_user", "verification")
+    __slots__ = ("name", "parameters", "activity_id", "calling_package", "target_user", "verification", "cancellation_id")
     NAME_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_FIELD_NUMBER: _ClassVar[int]
     ACTIVITY_ID_FIELD_NUMBER: _ClassVar[int]
     CALLING_PACKAGE_FIELD_NUMBER: _ClassVar[int]
     TARGET_USER_FIELD_NUMBER: _ClassVar[int]
     VERIFICATION_FIELD_NUMBER: _ClassVar[int]
+    CANCELLATION_ID_FIELD_NUMBER: _ClassVar[int]
     name: AppFunctionName
     parameters: _types_pb2.ObjectValue
     activity_id: str
     calling_package: str
     target_user: int
     verification: CallerVerification
-    def __init__(self, name: _Optional[_Union[AppFunctionName, _Mapping]] = ..., parameters: _Optional[_Union[_types_pb2.ObjectValue, _Mapping]] = ..., activity_id: _Optional[str] = ..., calling_package: _Optional[str] = ..., target_user: _Optional[int] = ..., verification: _Optional[_Union[CallerVerification, _Mapping]] = ...) -> None: ...
+    cancellation_id: str
+    def __init__(self, name: _Optional[_Union[AppFunctionName, _Mapping]] = ..., parameters: _Optional[_Union[_types_pb2.ObjectValue, _Mapping]] = ..., activity_id: _Optional[str] = ..., calling_package: _Optional[str] = ..., target_user: _Optional[int] = ..., verification: _Optional[_Union[CallerVerification, _Mapping]] = ..., cancellation_id: _Optional[str] = ...) -> None: ...
+
+class CancelExecutionRequest(_message.Message):
+    __slots__ = ("cancellation_id",)
+    CANCELLATION_ID_FIELD_NUMBER: _ClassVar[int]
+    cancellation_id: str
+    def __init__(self, cancellation_id: _Optional[str] = ...) -> None: ...
+
+class CancelExecutionResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class ExecuteResponse(_message.Message):
     __slots__ = ("return_value",)
@@ -406,7 +444,7 @@ class AppFunctionDecision(_message.Message):
     def __init__(self, id: _Optional[int] = ..., time: _Optional[float] = ..., operation: _Optional[str] = ..., calling_package: _Optional[str] = ..., function: _Optional[_Union[AppFunctionName, _Mapping]] = ..., rule: _Optional[str] = ..., reason: _Optional[str] = ..., allowed: _Optional[bool] = ..., error_code: _Optional[int] = ...) -> None: ...
 
 class ProviderMessage(_message.Message):
-    __slots__ = ("register", "result", "unregister")
+    __slots__ = ("register", "result", "unregister", "register_app_functions", "unregister_app_functions")
     class Register(_message.Message):
         __slots__ = ("functions", "package_name")
         FUNCTIONS_FIELD_NUMBER: _ClassVar[int]
@@ -414,6 +452,25 @@ class ProviderMessage(_message.Message):
         functions: _containers.RepeatedCompositeFieldContainer[AppFunctionMetadata]
         package_name: str
         def __init__(self, functions: _Optional[_Iterable[_Union[AppFunctionMetadata, _Mapping]]] = ..., package_name: _Optional[str] = ...) -> None: ...
+    class RegisterAppFunctions(_message.Message):
+        __slots__ = ("registration_id", "registrations")
+        REGISTRATION_ID_FIELD_NUMBER: _ClassVar[int]
+        REGISTRATIONS_FIELD_NUMBER: _ClassVar[int]
+        registration_id: int
+        registrations: _containers.RepeatedCompositeFieldContainer[ProviderMessage.Registration]
+        def __init__(self, registration_id: _Optional[int] = ..., registrations: _Optional[_Iterable[_Union[ProviderMessage.Registration, _Mapping]]] = ...) -> None: ...
+    class Registration(_message.Message):
+        __slots__ = ("function_identifier", "activity_id")
+        FUNCTION_IDENTIFIER_FIELD_NUMBER: _ClassVar[int]
+        ACTIVITY_ID_FIELD_NUMBER: _ClassVar[int]
+        function_identifier: str
+        activity_id: str
+        def __init__(self, function_identifier: _Optional[str] = ..., activity_id: _Optional[str] = ...) -> None: ...
+    class UnregisterAppFunctions(_message.Message):
+        __slots__ = ("registration_id",)
+        REGISTRATION_ID_FIELD_NUMBER: _ClassVar[int]
+        registration_id: int
+        def __init__(self, registration_id: _Optional[int] = ...) -> None: ...
     class Unregister(_message.Message):
         __slots__ = ("function_identifiers",)
         FUNCTION_IDENTIFIERS_FIELD_NUMBER: _ClassVar[int]
@@ -431,13 +488,17 @@ class ProviderMessage(_message.Message):
     REGISTER_FIELD_NUMBER: _ClassVar[int]
     RESULT_FIELD_NUMBER: _ClassVar[int]
     UNREGISTER_FIELD_NUMBER: _ClassVar[int]
+    REGISTER_APP_FUNCTIONS_FIELD_NUMBER: _ClassVar[int]
+    UNREGISTER_APP_FUNCTIONS_FIELD_NUMBER: _ClassVar[int]
     register: ProviderMessage.Register
     result: ProviderMessage.CallResult
     unregister: ProviderMessage.Unregister
-    def __init__(self, register: _Optional[_Union[ProviderMessage.Register, _Mapping]] = ..., result: _Optional[_Union[ProviderMessage.CallResult, _Mapping]] = ..., unregister: _Optional[_Union[ProviderMessage.Unregister, _Mapping]] = ...) -> None: ...
+    register_app_functions: ProviderMessage.RegisterAppFunctions
+    unregister_app_functions: ProviderMessage.UnregisterAppFunctions
+    def __init__(self, register: _Optional[_Union[ProviderMessage.Register, _Mapping]] = ..., result: _Optional[_Union[ProviderMessage.CallResult, _Mapping]] = ..., unregister: _Optional[_Union[ProviderMessage.Unregister, _Mapping]] = ..., register_app_functions: _Optional[_Union[ProviderMessage.RegisterAppFunctions, _Mapping]] = ..., unregister_app_functions: _Optional[_Union[ProviderMessage.UnregisterAppFunctions, _Mapping]] = ...) -> None: ...
 
 class HostMessage(_message.Message):
-    __slots__ = ("registered", "call", "cancel")
+    __slots__ = ("registered", "call", "cancel", "registration_result")
     class Registered(_message.Message):
         __slots__ = ("function_identifiers", "sdk_int_full", "uid")
         FUNCTION_IDENTIFIERS_FIELD_NUMBER: _ClassVar[int]
@@ -447,6 +508,13 @@ class HostMessage(_message.Message):
         sdk_int_full: int
         uid: int
         def __init__(self, function_identifiers: _Optional[_Iterable[str]] = ..., sdk_int_full: _Optional[int] = ..., uid: _Optional[int] = ...) -> None: ...
+    class RegistrationResult(_message.Message):
+        __slots__ = ("registration_id", "error")
+        REGISTRATION_ID_FIELD_NUMBER: _ClassVar[int]
+        ERROR_FIELD_NUMBER: _ClassVar[int]
+        registration_id: int
+        error: _errors_pb2.ErrorDetail
+        def __init__(self, registration_id: _Optional[int] = ..., error: _Optional[_Union[_errors_pb2.ErrorDetail, _Mapping]] = ...) -> None: ...
     class Call(_message.Message):
         __slots__ = ("call_id", "function_identifier", "parameters", "activity_id", "calling_package", "verification")
         CALL_ID_FIELD_NUMBER: _ClassVar[int]
@@ -470,7 +538,9 @@ class HostMessage(_message.Message):
     REGISTERED_FIELD_NUMBER: _ClassVar[int]
     CALL_FIELD_NUMBER: _ClassVar[int]
     CANCEL_FIELD_NUMBER: _ClassVar[int]
+    REGISTRATION_RESULT_FIELD_NUMBER: _ClassVar[int]
     registered: HostMessage.Registered
     call: HostMessage.Call
     cancel: HostMessage.Cancel
-    def __init__(self, registered: _Optional[_Union[HostMessage.Registered, _Mapping]] = ..., call: _Optional[_Union[HostMessage.Call, _Mapping]] = ..., cancel: _Optional[_Union[HostMessage.Cancel, _Mapping]] = ...) -> None: ...
+    registration_result: HostMessage.RegistrationResult
+    def __init__(self, registered: _Optional[_Union[HostMessage.Registered, _Mapping]] = ..., call: _Optional[_Union[HostMessage.Call, _Mapping]] = ..., cancel: _Optional[_Union[HostMessage.Cancel, _Mapping]] = ..., registration_result: _Optional[_Union[HostMessage.RegistrationResult, _Mapping]] = ...) -> None: ...

@@ -45,10 +45,20 @@ class AppFunctionManagerStub:
                 request_serializer=aicore__protos_dot_appfunctions__pb2.GetStatesRequest.SerializeToString,
                 response_deserializer=aicore__protos_dot_appfunctions__pb2.GetStatesResponse.FromString,
                 _registered_method=True)
+        self.GetActivityStates = channel.unary_unary(
+                '/aicore.sim.v1.AppFunctionManager/GetActivityStates',
+                request_serializer=aicore__protos_dot_appfunctions__pb2.GetActivityStatesRequest.SerializeToString,
+                response_deserializer=aicore__protos_dot_appfunctions__pb2.GetActivityStatesResponse.FromString,
+                _registered_method=True)
         self.Execute = channel.unary_unary(
                 '/aicore.sim.v1.AppFunctionManager/Execute',
                 request_serializer=aicore__protos_dot_appfunctions__pb2.ExecuteRequest.SerializeToString,
                 response_deserializer=aicore__protos_dot_appfunctions__pb2.ExecuteResponse.FromString,
+                _registered_method=True)
+        self.CancelExecution = channel.unary_unary(
+                '/aicore.sim.v1.AppFunctionManager/CancelExecution',
+                request_serializer=aicore__protos_dot_appfunctions__pb2.CancelExecutionRequest.SerializeToString,
+                response_deserializer=aicore__protos_dot_appfunctions__pb2.CancelExecutionResponse.FromString,
                 _registered_method=True)
         self.IsEnabled = channel.unary_unary(
                 '/aicore.sim.v1.AppFunctionManager/IsEnabled',
@@ -100,8 +110,25 @@ class AppFunctionManagerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetActivityStates(self, request, context):
+        """Which functions are registered in the named activities; activities without any are left out.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Execute(self, request, context):
         """Runs one function.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CancelExecution(self, request, context):
+        """Android's CancellationSignal of a running Execute, which keeps waiting: a function of a service
+        is told, and its caller hears nothing more (SimulatorError OPERATION_CANCELED ends the call); a
+        function that was registered at run time may still answer, with 2001 for instance. Unknown and
+        finished ids are ignored.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -164,10 +191,20 @@ def add_AppFunctionManagerServicer_to_server(servicer, server):
                     request_deserializer=aicore__protos_dot_appfunctions__pb2.GetStatesRequest.FromString,
                     response_serializer=aicore__protos_dot_appfunctions__pb2.GetStatesResponse.SerializeToString,
             ),
+            'GetActivityStates': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetActivityStates,
+                    request_deserializer=aicore__protos_dot_appfunctions__pb2.GetActivityStatesRequest.FromString,
+                    response_serializer=aicore__protos_dot_appfunctions__pb2.GetActivityStatesResponse.SerializeToString,
+            ),
             'Execute': grpc.unary_unary_rpc_method_handler(
                     servicer.Execute,
                     request_deserializer=aicore__protos_dot_appfunctions__pb2.ExecuteRequest.FromString,
                     response_serializer=aicore__protos_dot_appfunctions__pb2.ExecuteResponse.SerializeToString,
+            ),
+            'CancelExecution': grpc.unary_unary_rpc_method_handler(
+                    servicer.CancelExecution,
+                    request_deserializer=aicore__protos_dot_appfunctions__pb2.CancelExecutionRequest.FromString,
+                    response_serializer=aicore__protos_dot_appfunctions__pb2.CancelExecutionResponse.SerializeToString,
             ),
             'IsEnabled': grpc.unary_unary_rpc_method_handler(
                     servicer.IsEnabled,
@@ -266,6 +303,33 @@ class AppFunctionManager:
             _registered_method=True)
 
     @staticmethod
+    def GetActivityStates(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/aicore.sim.v1.AppFunctionManager/GetActivityStates',
+            aicore__protos_dot_appfunctions__pb2.GetActivityStatesRequest.SerializeToString,
+            aicore__protos_dot_appfunctions__pb2.GetActivityStatesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def Execute(request,
             target,
             options=(),
@@ -282,6 +346,33 @@ class AppFunctionManager:
             '/aicore.sim.v1.AppFunctionManager/Execute',
             aicore__protos_dot_appfunctions__pb2.ExecuteRequest.SerializeToString,
             aicore__protos_dot_appfunctions__pb2.ExecuteResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CancelExecution(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/aicore.sim.v1.AppFunctionManager/CancelExecution',
+            aicore__protos_dot_appfunctions__pb2.CancelExecutionRequest.SerializeToString,
+            aicore__protos_dot_appfunctions__pb2.CancelExecutionResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -477,8 +568,9 @@ class AppFunctionProviderServicer:
     """
 
     def Connect(self, request_iterator, context):
-        """The app declares functions, the host calls them over the same stream. Closing the stream,
-        or the death of the process, takes the functions away.
+        """The app declares functions, the host calls them over the same stream. What it declared stays
+        known while the app is installed, as the manifest of an app does; closing the stream, or the
+        death of the process, unbinds its services and ends its registrations.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -285,7 +285,7 @@ class SleepUntilRequest(_message.Message):
     def __init__(self, time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class Fault(_message.Message):
-    __slots__ = ("id", "match", "action", "times", "after", "until", "hits")
+    __slots__ = ("id", "match", "action", "times", "after", "until", "hits", "probability", "seed")
     ID_FIELD_NUMBER: _ClassVar[int]
     MATCH_FIELD_NUMBER: _ClassVar[int]
     ACTION_FIELD_NUMBER: _ClassVar[int]
@@ -293,6 +293,8 @@ class Fault(_message.Message):
     AFTER_FIELD_NUMBER: _ClassVar[int]
     UNTIL_FIELD_NUMBER: _ClassVar[int]
     HITS_FIELD_NUMBER: _ClassVar[int]
+    PROBABILITY_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
     id: str
     match: FaultMatch
     action: FaultAction
@@ -300,7 +302,9 @@ class Fault(_message.Message):
     after: int
     until: _timestamp_pb2.Timestamp
     hits: int
-    def __init__(self, id: _Optional[str] = ..., match: _Optional[_Union[FaultMatch, _Mapping]] = ..., action: _Optional[_Union[FaultAction, _Mapping]] = ..., times: _Optional[int] = ..., after: _Optional[int] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., hits: _Optional[int] = ...) -> None: ...
+    probability: float
+    seed: int
+    def __init__(self, id: _Optional[str] = ..., match: _Optional[_Union[FaultMatch, _Mapping]] = ..., action: _Optional[_Union[FaultAction, _Mapping]] = ..., times: _Optional[int] = ..., after: _Optional[int] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., hits: _Optional[int] = ..., probability: _Optional[float] = ..., seed: _Optional[int] = ...) -> None: ...
 
 class FaultMatch(_message.Message):
     __slots__ = ("rpc", "package_name", "function_identifier")

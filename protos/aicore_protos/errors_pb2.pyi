@@ -59,6 +59,7 @@ class SimulatorError(_message.Message):
         NO_SUCH_METHOD: _ClassVar[SimulatorError.Kind]
         ILLEGAL_ARGUMENT: _ClassVar[SimulatorError.Kind]
         ILLEGAL_STATE: _ClassVar[SimulatorError.Kind]
+        OPERATION_CANCELED: _ClassVar[SimulatorError.Kind]
     KIND_UNSPECIFIED: SimulatorError.Kind
     UNAUTHENTICATED: SimulatorError.Kind
     FORBIDDEN: SimulatorError.Kind
@@ -72,6 +73,7 @@ class SimulatorError(_message.Message):
     NO_SUCH_METHOD: SimulatorError.Kind
     ILLEGAL_ARGUMENT: SimulatorError.Kind
     ILLEGAL_STATE: SimulatorError.Kind
+    OPERATION_CANCELED: SimulatorError.Kind
     KIND_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     kind: SimulatorError.Kind

@@ -95,16 +95,48 @@ def test_delays_add_up_in_front_of_another_action() -> None:
     assert kinds == [["delay", "delay", "malformed"], ["delay"]]
 
 
-def test_only_calls_that_match_in_every_part_are_hit_or_counted() -> None:
-    match = {"rpc": "Execute", "package_name": APP, "function_identifier": "Shop#buy"}
-    plan = plan_of({"match": match, "action": {"error_code": 9}, "after": 1})
+@pytest.mark.parametrize("named", ["com.example.Shop#buy", "buy"])
+def test_only_calls_that_match_in_every_part_are_hit_or_counted(named: str) -> None:
+    match = {"rpc": "Execute", "package_name": APP, "function_identifier": named}
+    plan = FaultPlan(rpcs=RPCS, clock=DeviceClock(ClockMode.VIRTUAL, now=1000), for_host=True)
+    plan.add({"match": match, "action": {"error_code": 1000}, "after": 1})
 
-    def call(rpc: str = "Execute", app: str = APP, function: str = "Shop#buy") -> int:
+    def call(rpc: str = "Execute", app: str = APP, function: str = "com.example.Shop#buy") -> int:
         return len(plan.decide(rpc, package_name=app, function_identifier=function))
 
-    assert [call(rpc="GenerateContent"), call(app="com.other"), call(function="")] == [0, 0, 0]
+    others = [call(rpc="Search"), call(app="com.other"), call(function="Shop#buys")]
+    assert others == [0, 0, 0]
     assert [call(), call(), call()] == [0, 1, 1]
     assert plan.list()[0].hits == 2
+
+
+@pytest.mark.requirement("simulator.faults")
+def test_a_rule_with_a_chance_hits_the_calls_of_its_seed_and_shows_it() -> None:
+    drawn = plan_of({"action": {"error_code": 9}, "probability": 0.5}).list()[0].rule
+    assert drawn.seed > 0
+    rule = {"action": {"error_code": 9}, "probability": 0.5, "seed": drawn.seed, "times": 60}
+    first, again = plan_of(rule), plan_of(rule)
+    found = codes(first, 200)
+    assert found == codes(again, 200)
+    assert found.count(9) == 60 == first.list()[0].hits
+    assert found != codes(plan_of({**rule, "seed": drawn.seed + 1}), 200)
+    always = plan_of({"action": {"error_code": 9}, "probability": 1, "seed": 3})
+    assert codes(always, 5) == [9] * 5
+
+
+def test_rules_for_the_host_are_decided_by_the_host_alone() -> None:
+    rules: list[dict[str, Any]] = [
+        {"match": {"rpc": "Execute"}, "action": {"error_code": 2000}},
+        {"match": {"function_identifier": "buy"}, "action": {"error_code": 3000}},
+        {"action": {"error_code": 9}},
+    ]
+    aicore = plan_of(*rules)
+    assert codes(aicore, 1, rpc="Execute") == [9]
+    host = FaultPlan(rpcs=RPCS, clock=DeviceClock(ClockMode.VIRTUAL, now=1000), for_host=True)
+    for rule in rules:
+        host.add(rule)
+    assert codes(host, 1, rpc="Execute") == [2000]
+    assert codes(host, 1, rpc="GenerateContent") == [0]
 
 
 async def test_a_rule_ends_at_its_device_time() -> None:
@@ -210,19 +242,19 @@ def test_a_fault_message_makes_a_rule_and_a_rule_the_message(
 ) -> None:
     sent = device_pb2.Fault(
         id="mine",
-        match=device_pb2.FaultMatch(rpc="Execute", package_name=APP, function_identifier="f#g"),
+        match=device_pb2.FaultMatch(rpc="GenerateContent", package_name=APP),
         action=action,
         times=2,
         after=1,
+        probability=1,
+        seed=7,
         until=Timestamp(seconds=1_767_225_600, nanos=123_456_789),
     )
     plan = plan_of()
     table = MessageToDict(sent, preserving_proto_field_name=True)
     answered = ParseDict(plan.add(table).to_wire(), device_pb2.Fault())
     assert answered == sent
-    hits = [
-        len(plan.decide("Execute", package_name=APP, function_identifier="f#g")) for _ in range(3)
-    ]
+    hits = [len(plan.decide("GenerateContent", package_name=APP)) for _ in range(3)]
     assert hits == [0, 1, 1]
     sent.hits = 2
     assert ParseDict(plan.list()[0].to_wire(), device_pb2.Fault()) == sent

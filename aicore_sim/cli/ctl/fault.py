@@ -1,4 +1,4 @@
-"""`ctl fault`: failures on demand, counted and never random."""
+"""`ctl fault`: failures on demand, counted, and random only with a seed that is shown."""
 
 from __future__ import annotations
 
@@ -40,7 +40,11 @@ def add(
         bool, typer.Option("--kill-worker", help="The process that runs the model dies.")
     ] = False,
     rpc: Annotated[
-        str, typer.Option(help="Only this call, for example GenerateContent (default: every).")
+        str,
+        typer.Option(
+            help="Only this call, for example GenerateContent, or Execute of the AppFunction host "
+            "(default: every call of AICore)."
+        ),
     ] = "",
     package: Annotated[str, typer.Option(help="Only this app's calls.")] = "",
     function: Annotated[str, typer.Option(help="Only this AppFunction.")] = "",
@@ -49,6 +53,14 @@ def add(
     until: Annotated[
         str | None, typer.Option(help="Device time at which it ends, 2026-01-01T00:00:00Z.")
     ] = None,
+    probability: Annotated[
+        float,
+        typer.Option(min=0, max=1, help="Chance that a call meets it; 0 means always."),
+    ] = 0,
+    seed: Annotated[
+        int,
+        typer.Option(min=0, help="What the chance is drawn from (default: chosen and shown)."),
+    ] = 0,
     fault_id: Annotated[
         str, typer.Option("--id", help="Name of the rule (default: made up).")
     ] = "",
@@ -62,6 +74,8 @@ def add(
         "action": _action(error, delay, drop_after, fail_after, malformed, kill_worker),
         "times": _count("--times", times),
         "after": _count("--after", after),
+        "probability": probability,
+        "seed": seed,
     }
     if until is not None:
         table["until"] = values.read("--until", until, values.timestamp).ToJsonString()
@@ -157,9 +171,12 @@ def _show(faults: list[device_pb2.Fault], json_output: bool) -> None:
     rows: list[tuple[str, ...]] = []
     for fault in faults:
         match = fault.match
-        names = (match.rpc or "any call", match.package_name, match.function_identifier)
+        any_call = "any call of the host" if match.function_identifier else "any call"
+        names = (match.rpc or any_call, match.package_name, match.function_identifier)
         limits = [f"after {fault.after}"] if fault.after else []
         limits += [f"{fault.times} times"] if fault.times else []
+        if fault.probability:
+            limits.append(f"with chance {fault.probability:g} of seed {fault.seed}")
         limits += [f"until {values.shown_time(fault.until)}"] if fault.HasField("until") else []
         rows.append(
             (

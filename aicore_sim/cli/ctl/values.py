@@ -14,6 +14,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from aicore_protos import aicore_pb2
 from aicore_sim.cli.control import CommandError
 from aicore_sim.cli.errors_command import ERRORS
+from aicore_sim.device.errors import AppFunctionCode
 
 BAD_INPUT = 2
 NANOS = 1_000_000_000
@@ -30,8 +31,11 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)(d|h|ms|m|us|s)")
 _SIZES = {"": 1, "B": 1, "KB": 1_000, "MB": 1_000_000, "GB": 1_000_000_000}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMG]?B)?", re.IGNORECASE)
 _LONGEST = 10_000 * 366 * 86_400 * NANOS
-_CODES = {error.name: error.code for error in ERRORS}
-_NAMES = {error.code: error.name for error in ERRORS}
+_CODES = {error.name: error.code for error in ERRORS} | {
+    f"ERROR_{error.name}": error.value for error in AppFunctionCode
+}
+"""Of AICore by their names, of AppFunctionException by those of its constants."""
+_NAMES = {code: name for name, code in _CODES.items()}
 _INT32 = 2**31
 
 _T = TypeVar("_T")
@@ -89,7 +93,10 @@ def error_code(value: str | int) -> int:
         return _CODES[text.upper()]
     if re.fullmatch(r"-?\d{1,10}", text) and -_INT32 <= int(text) < _INT32:
         return int(text)
-    raise ValueError(f"{text!r} is no error code; use a number or a name of `aicore-sim errors`")
+    raise ValueError(
+        f"{text!r} is no error code; use a number, a name of `aicore-sim errors`, "
+        "or a constant of AppFunctionException such as ERROR_DENIED"
+    )
 
 
 def code_name(code: int) -> str:
