@@ -8,7 +8,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -85,9 +85,14 @@ class AicoreServer:
         *,
         device_clock: DeviceClock | None = None,
         backend: Backend | None = None,
+        more_services: Callable[[grpc.aio.Server], None] | None = None,
     ) -> None:
-        """`device_clock` and `backend` take the place of those that the options name."""
+        """`device_clock` and `backend` take the place of those that the options name.
+
+        `more_services` adds services to the same server before it starts.
+        """
         self.options = options
+        self._more_services = more_services
         self._given_clock = device_clock
         self._given_backend = backend
         self._stack = contextlib.AsyncExitStack()
@@ -191,10 +196,18 @@ class AicoreServer:
                 control.SERVICE.full_name,
                 clock.SERVICE.full_name,
             ],
-            register=lambda server: _register(server, device),
+            register=self._register,
         )
         self._stack.push_async_callback(self._running.stop, STREAM_GRACE)
         self._stack.push_async_callback(device.shut_down)
+
+    def _register(self, server: grpc.aio.Server) -> None:
+        device = self.device
+        aicore_pb2_grpc.add_AICoreServicer_to_server(device.aicore_servicer, server)
+        device_pb2_grpc.add_DeviceControlServicer_to_server(device.control_servicer, server)
+        device_pb2_grpc.add_DeviceClockServicer_to_server(device.clock_servicer, server)
+        if self._more_services is not None:
+            self._more_services(server)
 
 
 async def run_daemon(options: ServeOptions) -> int:
@@ -292,12 +305,6 @@ def _download_source(model: DeviceModel, profile: DeviceProfile) -> ByteSource |
         present=lambda: not isinstance(model.backend, UnavailableBackend),
         arrived=arrived,
     )
-
-
-def _register(server: grpc.aio.Server, device: Device) -> None:
-    aicore_pb2_grpc.add_AICoreServicer_to_server(device.aicore_servicer, server)
-    device_pb2_grpc.add_DeviceControlServicer_to_server(device.control_servicer, server)
-    device_pb2_grpc.add_DeviceClockServicer_to_server(device.clock_servicer, server)
 
 
 async def _until_first(work: Coroutine[None, None, None], stopping: asyncio.Event) -> None:

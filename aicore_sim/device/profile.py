@@ -242,6 +242,16 @@ class DeviceProfile(_Table):
                 raise ValueError("a selection and a feature id may appear only once in features")
         return self
 
+    @model_validator(mode="after")
+    def _room_for_an_answer(self) -> Self:
+        windows = (self.token_limit, *(one.token_limit for one in self.features if one.token_limit))
+        if self.input_token_limit >= min(windows):
+            raise ValueError(
+                f"input_token_limit: {self.input_token_limit} leaves no room for an answer in a "
+                f"token_limit of {min(windows)}, which is input and output together"
+            )
+        return self
+
     def feature_id(self, release_stage: str, preference: str) -> int | None:
         """The feature that serves the selection on this device, or None."""
         served = self.feature(release_stage, preference)

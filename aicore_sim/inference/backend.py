@@ -6,7 +6,7 @@ callers, quotas or gRPC; the same objects travel to the inference worker as JSON
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -191,7 +191,7 @@ class Backend(Protocol):
     async def count_tokens(self, request: GenerateRequest) -> int:
         """Input tokens of the rendered prompt, exactly as `generate` would use them."""
 
-    def generate(self, request: GenerateRequest) -> AsyncIterator[Chunk]:
+    def generate(self, request: GenerateRequest) -> AsyncGenerator[Chunk, None]:
         """Stream one answer. Closing the iterator stops the model within two tokens.
 
         Raises BackendError.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractContextManager, aclosing, nullcontext
 from enum import Enum
 from typing import Generic, TypeVar
 
@@ -30,9 +30,17 @@ class _End(Enum):
 class Interruptible(Generic[_T]):
     """A stream, handed out one item at a time as they are asked for."""
 
-    def __init__(self, stream: AsyncGenerator[_T, None], *, name: str) -> None:
+    def __init__(
+        self,
+        stream: AsyncGenerator[_T, None],
+        *,
+        name: str,
+        waiting: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        """`waiting` is entered while the next item is awaited."""
         self._stream = stream
         self._name = name
+        self._waiting = waiting
         self._error: DeviceError | None = None
         self._items: asyncio.Queue[_T | _End] = asyncio.Queue()
 
@@ -53,7 +61,7 @@ class Interruptible(Generic[_T]):
         pump = asyncio.create_task(self._pump(), name=self._name)
         pump.add_done_callback(lambda _: self._items.put_nowait(_End.STREAM))
         try:
-            while not isinstance(item := await self._items.get(), _End):
+            while not isinstance(item := await self._next(), _End):
                 yield item
                 self._items.task_done()
             if item is _End.STREAM:
@@ -62,6 +70,10 @@ class Interruptible(Generic[_T]):
             await _unwind(pump)
         if item is _End.INTERRUPTED and self._error is not None:
             raise self._error
+
+    async def _next(self) -> _T | _End:
+        with self._waiting():
+            return await self._items.get()
 
     async def _pump(self) -> None:
         async with aclosing(self._stream):

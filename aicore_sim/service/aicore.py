@@ -122,7 +122,7 @@ class AICoreServicer(aicore_pb2_grpc.AICoreServicer):
             fired = await self._faults(trace)
             feature = self._generations.admit(trace, selection)
             answer = self._generations.generate(trace, feature, asked, fired)
-            async with aclosing(self._not_holding_time(answer)) as chunks:
+            async with aclosing(answer) as chunks:
                 async for chunk in chunks:
                     yield to_response(chunk)
 

@@ -156,7 +156,10 @@ class Generations:
         the model reports.
         """
         answer = Interruptible(
-            self._in_line(trace, feature, request, fired), name=f"stream-of-{trace.uid}"
+            self._in_line(trace, feature, request, fired),
+            name=f"stream-of-{trace.uid}",
+            # Whoever makes the answer holds the time where it has to; the one who waits does not.
+            waiting=self.clock.idle,
         )
 
         def interrupt(error: DeviceError, rule: str) -> None:
@@ -229,6 +232,8 @@ class Generations:
             with _named_quota(trace):
                 run = held.enter_context(self.quota.inference(trace.uid))
             trace.rule = "model"
+            # What is computed counts as done at the time at which it was asked for.
+            held.callback(self.clock.hold_task(f"a generation of {trace.package_name}"))
             if fired:
                 trace.decide(fault_rule(fired))
             account = Account(
@@ -272,6 +277,8 @@ class Generations:
         self, backend: Backend, request: GenerateRequest, fired: Sequence[Fired]
     ) -> AsyncGenerator[Chunk, None]:
         """What the model says, with the faults of the call in it."""
+        if not fired and self._stall_seconds is None:
+            return backend.generate(request)
         worker = WorkerKilled(self.model, backend)
         chunks = worker.watched(backend.generate(request))
         if self._stall_seconds is not None:

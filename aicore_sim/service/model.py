@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from enum import IntEnum
 
 from aicore_sim.device.errors import GenAiCode
@@ -51,7 +51,7 @@ class UnavailableBackend:
     async def count_tokens(self, request: GenerateRequest) -> int:
         raise RuntimeError(self._reason)
 
-    async def generate(self, request: GenerateRequest) -> AsyncIterator[Chunk]:
+    async def generate(self, request: GenerateRequest) -> AsyncGenerator[Chunk, None]:
         raise RuntimeError(self._reason)
         yield
 

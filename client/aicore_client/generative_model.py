@@ -13,6 +13,7 @@ from aicore_client._boundary import Service, stream, unary
 from aicore_client._wire import request_to_wire, response_from_wire, selection_to_wire
 from aicore_client.connection import DeviceConnection, default_connection
 from aicore_client.content import Content, TextPart
+from aicore_client.download_status import DownloadStatus, status_from_wire
 from aicore_client.errors import GenAiException
 from aicore_client.prompt import (
     Candidate,
@@ -48,6 +49,28 @@ class GenerativeModel:
         request = aicore_pb2.CheckStatusRequest(model=selection_to_wire(self._config))
         status = int((await self._call("CheckStatus", request)).status)
         return FeatureStatus(status) if status in tuple(FeatureStatus) else status
+
+    async def download(self) -> AsyncGenerator[DownloadStatus]:
+        """Downloads the feature, or joins a running download; a cold flow.
+
+        A download that fails ends with `DownloadFailed`. It goes on when the app leaves the loop.
+        """
+        connection = self._connection
+        call = connection.aicore().Download(
+            aicore_pb2.DownloadRequest(model=selection_to_wire(self._config)),
+            metadata=connection.metadata,
+            timeout=connection.long_call_timeout,
+        )
+        async with aclosing(stream(call, Service.AICORE)) as items:
+            async for item in items:
+                status = status_from_wire(item)
+                if status is not None:
+                    yield status
+
+    async def warmup(self) -> None:
+        """Loads the model, so that the first generation does not pay for it. Costs no quota."""
+        request = aicore_pb2.WarmupRequest(model=selection_to_wire(self._config))
+        await self._call("Warmup", request, timeout=self._connection.long_call_timeout)
 
     async def get_base_model_name(self) -> str:
         """For example `nano-v3`."""
@@ -118,10 +141,10 @@ class GenerativeModel:
         request = aicore_pb2.GetModelInfoRequest(model=selection_to_wire(self._config))
         return await self._call("GetModelInfo", request)
 
-    async def _call(self, method: str, request: Any) -> Any:
+    async def _call(self, method: str, request: Any, *, timeout: float | None = None) -> Any:
         connection = self._connection
         call = getattr(connection.aicore(), method)(
-            request, metadata=connection.metadata, timeout=connection.call_timeout
+            request, metadata=connection.metadata, timeout=timeout or connection.call_timeout
         )
         return await unary(call, Service.AICORE)
 

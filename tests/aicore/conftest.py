@@ -16,6 +16,7 @@ from blockbuster import blockbuster_ctx
 
 from aicore_protos import device_pb2
 from aicore_sim.device.home import DeviceHome
+from aicore_sim.device.virtual_clock import DeviceClock
 from aicore_sim.inference.backend import Backend
 from aicore_sim.server import AicoreServer, ServeOptions
 from tests.aicore.calls import App
@@ -72,6 +73,7 @@ def start_daemon(short_dir: Path) -> StartDaemon:
         *,
         script: str = "",
         backend: Backend | None = None,
+        device_clock: DeviceClock | None = None,
         profile: str = "pixel-10",
         **more: Any,
     ) -> AsyncIterator[Daemon]:
@@ -82,7 +84,9 @@ def start_daemon(short_dir: Path) -> StartDaemon:
         model = f"scripted:{file}"
         options = ServeOptions(model=model, home=home, seed=7, profile=profile, **more)
         async with contextlib.AsyncExitStack() as stack:
-            server = await stack.enter_async_context(AicoreServer(options, backend=backend))
+            server = await stack.enter_async_context(
+                AicoreServer(options, backend=backend, device_clock=device_clock)
+            )
             channel = await stack.enter_async_context(grpc.aio.insecure_channel(server.address))
             shell = App(channel, home.read_control_token())
             request = device_pb2.InstallPackageRequest(package_name="com.example.app")

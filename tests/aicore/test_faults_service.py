@@ -105,6 +105,7 @@ async def test_a_fault_ends_at_a_device_time(start_daemon: StartDaemon) -> None:
         assert await outcome(daemon.app) == OK
 
 
+@pytest.mark.requirement("simulator.faults.status-delay")
 async def test_a_delay_passes_on_the_clock_and_the_call_can_be_cancelled(
     start_daemon: StartDaemon,
 ) -> None:

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import grpc.aio
 import pytest
+from google.protobuf.duration_pb2 import Duration
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from aicore_protos import aicore_pb2, device_pb2
+from aicore_sim.device.clock import ClockMode
+from aicore_sim.device.virtual_clock import DeviceClock
 from tests.aicore.backends import HandDrivenBackend
 from tests.aicore.calls import TIMEOUT, App, eventually, prompt
 from tests.aicore.conftest import Daemon, StartDaemon
@@ -343,3 +346,37 @@ async def test_a_model_that_falls_silent_is_a_typed_error_and_others_go_on(
         assert "said nothing for 0.05 s" in error.message
         backend.finish()
         assert await outcome(daemon.app) == OK
+
+
+@pytest.mark.requirement("simulator.clock.computing")
+async def test_an_advance_waits_for_a_call_that_computes_and_counts_it_at_its_time(
+    start_daemon: StartDaemon,
+) -> None:
+    backend = HandDrivenBackend()
+    async with start_daemon(backend=backend, clock="virtual") as daemon:
+        await daemon.server.wait_ready()
+        call = asyncio.ensure_future(outcome(daemon.app))
+        await eventually(lambda: backend.open == 1)
+        moved = asyncio.ensure_future(advance(daemon, 3600))
+        await eventually(lambda: bool(daemon.server.device.generations.clock.busy))
+        assert not moved.done()
+        backend.finish()
+        assert await asyncio.wait_for(call, TIMEOUT) == OK
+        await asyncio.wait_for(moved, TIMEOUT)
+        entry = [one for one in await journal(daemon) if one.rpc == "GenerateContent"][-1]
+        assert entry.time.seconds == 1_767_225_600
+
+
+async def test_an_advance_names_a_call_that_computes_too_long(start_daemon: StartDaemon) -> None:
+    backend = HandDrivenBackend()
+    clock = DeviceClock(ClockMode.VIRTUAL, idle_timeout=0.2)
+    async with start_daemon(backend=backend, device_clock=clock) as daemon:
+        await daemon.server.wait_ready()
+        call = asyncio.ensure_future(outcome(daemon.app))
+        await eventually(lambda: backend.open == 1)
+        duration = Duration(seconds=60)
+        request = device_pb2.AdvanceClockRequest(duration=duration)
+        fault = await daemon.shell.fault("AdvanceClock", request)
+        assert "a generation of com.example.app" in fault.message
+        backend.finish()
+        assert await asyncio.wait_for(call, TIMEOUT) == OK

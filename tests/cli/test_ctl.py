@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import json
+import os
+import signal
+import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -14,6 +19,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from aicore_client import DeviceConnection, Generation
 from aicore_protos import device_pb2
 from aicore_sim.cli.control import CommandError, Control, connect
 from aicore_sim.cli.main import app
@@ -281,6 +287,30 @@ def test_the_journal_is_filtered_by_app_and_call(device: Device) -> None:
     assert len(device.json("journal", "--last", "1")) <= 1
 
 
+@pytest.mark.requirement("simulator.command.ctl.journal")
+def test_the_journal_can_be_followed_until_ctrl_c(device: Device) -> None:
+    device("quota", "show", APP)
+    command = [sys.executable, "-m", "aicore_sim", "ctl", "journal", "-f", "--json"]
+    token = device.control.launch_token(APP, os.getpid())
+    with subprocess.Popen(
+        [*command, "--rpc", "CheckStatus", "--device-dir", str(device.home.path)],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as follower:
+        try:
+            asyncio.run(_check_status(device, token))
+            # The follower has printed the call, or prints it when it has connected.
+            with concurrent.futures.ThreadPoolExecutor(1) as pool:
+                assert follower.stdout is not None
+                line = pool.submit(follower.stdout.readline).result(timeout=20)
+            entry = json.loads(line)
+            assert (entry["rpc"], entry["package"]) == ("CheckStatus", APP)
+            follower.send_signal(signal.SIGINT)
+            assert follower.wait(5) == 0
+        finally:
+            follower.kill()
+
+
 @pytest.mark.requirement("simulator.command.ctl.export")
 def test_an_exported_state_comes_back_and_a_damaged_one_changes_nothing(
     device: Device, tmp_path: Path
@@ -308,6 +338,12 @@ def test_reset_takes_scopes_and_leaves_packages(device: Device) -> None:
     assert device.json("fault", "list") == []
     assert device.json("quota", "show", APP)[0]["available_seconds"] == 30
     assert APP in [package.package_name for package in device.control.packages()]
+
+
+async def _check_status(device: Device, token: str) -> None:
+    address = f"unix:{device.home.socket_path('aicore')}"
+    async with DeviceConnection(address, "unix:/nowhere", token) as connection:
+        await Generation.get_client(connection=connection).check_status()
 
 
 def _publish(home: DeviceHome, device: device_pb2.Device) -> None:

@@ -253,6 +253,15 @@ def test_a_profile_that_breaks_the_format_is_refused_by_file_and_key(
     assert named in str(refused.value)
 
 
+@pytest.mark.requirement("simulator.profile.window")
+def test_a_window_without_room_for_an_answer_is_refused_by_both_names(tmp_path: Path) -> None:
+    path = write(tmp_path, 'extends = "pixel-10"\ntoken_limit = 100\n')
+    with pytest.raises(ProfileError, match="input_token_limit: 4000 .* token_limit of 100, "):
+        load_profile(path)
+    both = 'extends = "pixel-10"\ntoken_limit = 100\ninput_token_limit = 80\n'
+    assert load_profile(write(tmp_path, both)).input_token_limit == 80
+
+
 @pytest.mark.parametrize(
     ("name", "named"),
     [

@@ -12,8 +12,6 @@ import logging
 import sys
 from pathlib import Path
 
-import grpc.aio
-
 from aicore_sim.cli.bench.echo import handler
 from aicore_sim.device.home import DeviceHome
 from aicore_sim.rpc.server import stop_event
@@ -25,21 +23,17 @@ async def serve(device_dir: Path, profile: str, model: str, ready_file: Path) ->
     logging.basicConfig(level=logging.ERROR, stream=sys.stderr)
     stopping = stop_event()
     home = DeviceHome(device_dir)
-    server = AicoreServer(ServeOptions(home=home, profile=profile, model=model))
+    server = AicoreServer(
+        ServeOptions(home=home, profile=profile, model=model),
+        more_services=lambda server: server.add_generic_rpc_handlers((handler(),)),
+    )
     async with server:
-        _grpc_server(server).add_generic_rpc_handlers((handler(),))
         await server.wait_ready()
         home.write_private(ready_file, json.dumps(server.facts()))
         loop = asyncio.get_running_loop()
         loop.add_reader(sys.stdin.fileno(), stopping.set)
         await stopping.wait()
         loop.remove_reader(sys.stdin.fileno())
-
-
-def _grpc_server(server: AicoreServer) -> grpc.aio.Server:
-    running = server._running
-    assert running is not None
-    return running._server
 
 
 if __name__ == "__main__":

@@ -13,16 +13,21 @@ from aicore_client import (
     AgentRunner,
     Content,
     DeviceConnection,
+    DownloadStatus,
     GenAiException,
     Generation,
     SimulatorError,
     TextPart,
 )
-from aicore_client._boundary import Service, gen_ai_exception, stream, unary
-from aicore_protos import aicore_pb2
 from aicore_sim.cli.scenario.outcome import Outcome
 
 CANCELLED = "cancelled"
+_ITEMS: dict[type[DownloadStatus], str] = {
+    DownloadStatus.DownloadStarted: "started",
+    DownloadStatus.DownloadProgress: "progress",
+    DownloadStatus.DownloadCompleted: "completed",
+    DownloadStatus.DownloadFailed: "failed",
+}
 
 
 class ScenarioApp:
@@ -57,27 +62,14 @@ class ScenarioApp:
                 _note(outcome.events, _event_name(event))
 
     async def warmup(self, outcome: Outcome) -> None:
-        connection = self._connection
-        call = connection.aicore().Warmup(
-            aicore_pb2.WarmupRequest(),
-            metadata=connection.metadata,
-            timeout=connection.long_call_timeout,
-        )
-        await unary(call, Service.AICORE)
+        await self._model.warmup()
 
     async def download(self, outcome: Outcome) -> None:
-        connection = self._connection
-        call = connection.aicore().Download(
-            aicore_pb2.DownloadRequest(),
-            metadata=connection.metadata,
-            timeout=connection.long_call_timeout,
-        )
-        async with aclosing(stream(call, Service.AICORE)) as items:
+        async with aclosing(self._model.download()) as items:
             async for item in items:
-                kind = str(item.WhichOneof("status"))
-                _note(outcome.items, kind)
-                if kind == "failed":
-                    raise gen_ai_exception(item.failed.error)
+                _note(outcome.items, _ITEMS[type(item)])
+                if isinstance(item, DownloadStatus.DownloadFailed):
+                    raise item.e
 
 
 async def observe(call: Callable[[Outcome], Awaitable[None]], outcome: Outcome) -> Outcome:
