@@ -18,7 +18,8 @@ from appfunctions_host.access import (
     allow,
     deny,
 )
-from appfunctions_host.registry import RegisteredFunction, Registry
+from appfunctions_host.registrations import Registrations
+from appfunctions_host.registry import DeclaredFunction, Registry
 from appfunctions_host.state import EnabledStates
 
 DEFAULT_PAGE_SIZE = 50
@@ -58,18 +59,34 @@ class SearchSpec:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class FunctionState:
+    """`AppFunctionState`."""
+
+    name: FunctionName
+    is_enabled: bool
+    activity_ids: tuple[str, ...] = ()
+
+
 class Catalog:
     """The functions as each caller sees them. Hidden and missing ones look the same."""
 
-    def __init__(self, registry: Registry, states: EnabledStates, rules: AccessRules) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        states: EnabledStates,
+        rules: AccessRules,
+        registrations: Registrations,
+    ) -> None:
         self._registry = registry
+        self._registrations = registrations
         self._states = states
         self._rules = rules
 
-    def find(self, package_name: str, function_identifier: str) -> RegisteredFunction | None:
+    def find(self, package_name: str, function_identifier: str) -> DeclaredFunction | None:
         """The function whoever asks, or None; functions of an uninstalled package are gone."""
         function = self._registry.find(package_name, function_identifier)
-        if function is None or not function.provider.is_current():
+        if function is None or not function.is_current():
             return None
         return function
 
@@ -103,14 +120,18 @@ class Catalog:
 
     def states(
         self, caller: Identity, names: Iterable[FunctionName], *, through_jetpack: bool = False
-    ) -> tuple[tuple[FunctionName, bool], ...]:
+    ) -> tuple[FunctionState, ...]:
         """The effective states of those of `names` that the caller may discover, in that order.
 
         Below Android 17.2 Jetpack also hides by access level.
         """
         found = (self.find_visible(caller, *name) for name in dict.fromkeys(names))
         return tuple(
-            (function.key, self._states.is_enabled(function.metadata))
+            FunctionState(
+                name=function.key,
+                is_enabled=self._enabled(function),
+                activity_ids=self._registrations.activity_ids(function.key),
+            )
             for function in found
             if function is not None
             and (
@@ -125,7 +146,25 @@ class Catalog:
         function = self.find_visible(caller, *name)
         if function is None:
             raise SimulatorFault(FaultKind.ILLEGAL_ARGUMENT, NOT_FOUND_TEXT)
-        return self._states.is_enabled(function.metadata)
+        return self._enabled(function)
+
+    def activity_states(
+        self, caller: Identity, activity_ids: Iterable[str]
+    ) -> tuple[tuple[str, tuple[FunctionName, ...]], ...]:
+        """The functions that are registered in each activity and that the caller may discover.
+
+        Activities without any are left out.
+        """
+        found = []
+        for activity_id in dict.fromkeys(activity_ids):
+            names = tuple(
+                name
+                for name in self._registrations.of_activity(activity_id)
+                if self.find_visible(caller, *name) is not None
+            )
+            if names:
+                found.append((activity_id, names))
+        return tuple(found)
 
     def may_see(self, caller: Identity, name: FunctionName) -> Decision:
         """Whether the caller may discover the function."""
@@ -171,26 +210,32 @@ class Catalog:
 
     def visible(
         self, caller: Identity, package_names: Collection[str] | None = None
-    ) -> Iterator[RegisteredFunction]:
+    ) -> Iterator[DeclaredFunction]:
         """What the caller may discover, by package and identifier."""
         current: dict[int, bool] = {}
         for function in self._registry.functions(package_names):
-            key = id(function.provider)
+            key = id(function.is_current)
             if key not in current:
-                current[key] = function.provider.is_current()
+                current[key] = function.is_current()
             if current[key] and self._discovers(caller, function):
                 yield function
 
     def find_visible(
         self, caller: Identity, package_name: str, identifier: str
-    ) -> RegisteredFunction | None:
+    ) -> DeclaredFunction | None:
         """The function, if the caller may discover it."""
         function = self.find(package_name, identifier)
         if function is None or not self._discovers(caller, function):
             return None
         return function
 
-    def _discovers(self, caller: Identity, function: RegisteredFunction) -> bool:
+    def _enabled(self, function: DeclaredFunction) -> bool:
+        """What only a registration runs is enabled only while it is registered."""
+        return self._states.is_enabled(function.metadata) and (
+            not function.is_runtime or self._registrations.is_registered(function.key)
+        )
+
+    def _discovers(self, caller: Identity, function: DeclaredFunction) -> bool:
         level = function.metadata.access_level
         return self._rules.may_discover(caller, function.key[0], level).allowed
 

@@ -12,7 +12,12 @@ from dataclasses import dataclass, field
 
 from aicore_protos import appfunctions_pb2 as pb
 from aicore_protos import types_pb2
-from aicore_sim.device.errors import AppFunctionCode, AppFunctionError
+from aicore_sim.device.errors import (
+    AppFunctionCode,
+    AppFunctionError,
+    FaultKind,
+    SimulatorFault,
+)
 from aicore_sim.device.packages import Identity
 from aicore_sim.device.permissions import EXECUTE_APP_FUNCTIONS_SYSTEM
 from appfunctions_host.access import (
@@ -25,10 +30,13 @@ from appfunctions_host.access import (
     may_claim,
 )
 from appfunctions_host.audit import AuditJournal
+from appfunctions_host.cancellation import Cancellation
 from appfunctions_host.catalog import Catalog
 from appfunctions_host.limits import arguments_problem_async
 from appfunctions_host.policy import POLICY_TEXT, PolicySetting
-from appfunctions_host.registry import ProviderCall, RegisteredFunction
+from appfunctions_host.registrations import Registrations
+from appfunctions_host.registry import DeclaredFunction, Provider, ProviderCall
+from appfunctions_host.services import NO_SERVICE_TEXT, NOT_BOUND_TEXT, ServiceStarter
 from appfunctions_host.state import EnabledStates
 from appfunctions_host.wire_errors import NEAR_MATCHES_EXTRA
 
@@ -64,6 +72,8 @@ class Dispatcher:
         rules: AccessRules,
         policy: PolicySetting,
         journal: AuditJournal,
+        registrations: Registrations,
+        starter: ServiceStarter,
         *,
         execution_timeout: float = EXECUTION_TIMEOUT,
     ) -> None:
@@ -72,13 +82,19 @@ class Dispatcher:
         self._rules = rules
         self._policy = policy
         self._journal = journal
+        self._registrations = registrations
+        self._starter = starter
         self._timeout = execution_timeout
 
-    async def execute(self, caller: Identity, execution: Execution) -> types_pb2.Value:
+    async def execute(
+        self, caller: Identity, execution: Execution, cancellation: Cancellation | None = None
+    ) -> types_pb2.Value:
         """Run a function and return its result; null for Unit.
 
-        Raises AppFunctionError with Android's code and text. Cancelling cancels the function, and
-        whatever that still answers reaches nobody.
+        Raises AppFunctionError with Android's code and text. Cancelling the task cancels the
+        function, and whatever that still answers reaches nobody. `cancellation` is Android's
+        signal: a function of a service is told, and SimulatorFault (OPERATION_CANCELED) is raised
+        at once; one that was registered at run time is told and may still answer.
         """
         decision, function = self.decide(caller, execution)
         if function is not None:
@@ -94,9 +110,12 @@ class Dispatcher:
             raise self._refusal(caller, execution, decision)
         end = allow(Rule.RETURNED)
         try:
-            return await self._call(caller, execution, function)
+            return await self._call(caller, execution, function, cancellation)
         except AppFunctionError as error:
             end = deny(self._failure_rule(error), error.error_code, error.message)
+            raise
+        except SimulatorFault:
+            end = deny(Rule.CALLER_CANCELLED, 0, "")
             raise
         except asyncio.CancelledError:
             end = deny(Rule.CALLER_CANCELLED, 0, "")
@@ -111,7 +130,7 @@ class Dispatcher:
 
     def decide(
         self, caller: Identity, execution: Execution
-    ) -> tuple[Decision, RegisteredFunction | None]:
+    ) -> tuple[Decision, DeclaredFunction | None]:
         """The decision, and the function when it may run."""
         claim = may_claim(caller, execution.claimed_package)
         if not claim.allowed:
@@ -135,12 +154,26 @@ class Dispatcher:
         )
         if not level.allowed:
             return level, None
-        if execution.activity_id:  # Functions of a service belong to no activity.
+        if execution.activity_id and function.metadata.scope != pb.SCOPE_ACTIVITY:
             return _missing(Rule.ACTIVITY_ID), None
         if not self._states.is_enabled(function.metadata):
             text = "The app function is disabled"
             return deny(Rule.DISABLED, AppFunctionCode.DISABLED, text), None
-        return right, function
+        runnable = self._runnable(function, execution.activity_id)
+        return (runnable, None) if runnable is not None else (right, function)
+
+    def _runnable(self, function: DeclaredFunction, activity_id: str) -> Decision | None:
+        """Why nobody can run the function now, or None."""
+        if not function.is_runtime:
+            if self._starter.can_bind(function):
+                return None
+            return deny(Rule.NO_SERVICE, AppFunctionCode.SYSTEM_ERROR, NO_SERVICE_TEXT)
+        if not self._registrations.is_registered(function.key):
+            text = f"Function with ID: {function.key[1]} is disabled"
+            return deny(Rule.NO_REGISTRATION, AppFunctionCode.DISABLED, text)
+        if self._registrations.find(function.key, activity_id) is None:
+            return _missing(Rule.ACTIVITY_ID)
+        return None
 
     def vouched(self, caller: Identity, given: pb.CallerVerification) -> pb.CallerVerification:
         """What the caller attached, with the creator of its PendingIntent as the system knows it.
@@ -161,19 +194,59 @@ class Dispatcher:
         return made
 
     async def _call(
-        self, caller: Identity, execution: Execution, function: RegisteredFunction
+        self,
+        caller: Identity,
+        execution: Execution,
+        function: DeclaredFunction,
+        cancellation: Cancellation | None,
     ) -> types_pb2.Value:
-        """Raises TimeoutError only when the time is over."""
+        """Raises TimeoutError only when the function's time is over."""
         call = ProviderCall(
             function_identifier=execution.function_identifier,
             parameters=execution.parameters,
             calling_package=caller.package_name,
             verification=self.vouched(caller, execution.verification),
+            activity_id=execution.activity_id,
+            cancellation=cancellation if function.is_runtime else None,
         )
-        async with asyncio.timeout(self._limit(function)):
-            return await function.provider.call(call)
+        if function.is_runtime:
+            registered = self._registrations.find(function.key, execution.activity_id)
+            if registered is None:
+                raise AppFunctionError(
+                    AppFunctionCode.DISABLED, f"Function with ID: {function.key[1]} is disabled"
+                )
+            return await self._within_limit(function, registered.provider, call)
+        if cancellation is None:
+            return await self._bound_call(function, call)
+        running = asyncio.ensure_future(self._bound_call(function, call))
+        cancelled = asyncio.ensure_future(cancellation.wait())
+        try:
+            await asyncio.wait({running, cancelled}, return_when=asyncio.FIRST_COMPLETED)
+            if running.done():
+                return running.result()
+        finally:
+            cancelled.cancel()
+            if not running.done():
+                running.cancel()
+                await asyncio.wait({running})
+        raise SimulatorFault(
+            FaultKind.OPERATION_CANCELED,
+            f"{execution.function_identifier} was cancelled; on a phone its caller hears nothing",
+        )
 
-    def _limit(self, function: RegisteredFunction) -> float:
+    async def _bound_call(self, function: DeclaredFunction, call: ProviderCall) -> types_pb2.Value:
+        # The time that a start takes is not the function's.
+        provider = await self._starter.bind(function)
+        with self._starter.using(function.key[0]):
+            return await self._within_limit(function, provider, call)
+
+    async def _within_limit(
+        self, function: DeclaredFunction, provider: Provider, call: ProviderCall
+    ) -> types_pb2.Value:
+        async with asyncio.timeout(self._limit(function)):
+            return await provider.call(call)
+
+    def _limit(self, function: DeclaredFunction) -> float:
         return function.metadata.timeout_seconds or self._timeout
 
     def _failure_rule(self, error: AppFunctionError) -> Rule:
@@ -182,6 +255,11 @@ class Dispatcher:
             and error.error_code == AppFunctionCode.DENIED
             and error.message.startswith(_COMPAT_REFUSAL)
         )
+        if error.error_code == AppFunctionCode.SYSTEM_ERROR and error.message in (
+            NO_SERVICE_TEXT,
+            NOT_BOUND_TEXT,
+        ):
+            return Rule.NOT_BOUND
         return Rule.COMPAT_REFUSES if refused else Rule.FAILED
 
     def _refusal(

@@ -14,15 +14,24 @@ from aicore_sim.device.profile import DeviceProfile, load_profile
 from aicore_sim.device.shared_clock import SharedClock
 from appfunctions_host.access import AccessRules
 from appfunctions_host.audit import AuditJournal
+from appfunctions_host.cancellation import Cancellations
 from appfunctions_host.catalog import Catalog
+from appfunctions_host.declarations import DeclarationStore
 from appfunctions_host.dispatch import EXECUTION_TIMEOUT, Dispatcher
 from appfunctions_host.explain import Explainer
 from appfunctions_host.faults import HostFaults
 from appfunctions_host.local import LocalProvider
 from appfunctions_host.observe import Observers
 from appfunctions_host.policy import PolicySetting
+from appfunctions_host.registrations import Registrations
 from appfunctions_host.registry import Registry
 from appfunctions_host.remote import CANCELLATION_TIMEOUT
+from appfunctions_host.services import (
+    BIND_SECONDS,
+    IDLE_SECONDS,
+    ServiceCommands,
+    ServiceStarter,
+)
 from appfunctions_host.state import EnabledStates
 
 logger = logging.getLogger(__name__)
@@ -44,6 +53,8 @@ class AppFunctionHost:
         clock: Clock | None = None,
         execution_timeout: float = EXECUTION_TIMEOUT,
         cancellation_timeout: float = CANCELLATION_TIMEOUT,
+        bind_seconds: float = BIND_SECONDS,
+        idle_seconds: float = IDLE_SECONDS,
     ) -> None:
         chosen = profile or load_profile()
         self._platform_name = chosen.platform
@@ -53,32 +64,45 @@ class AppFunctionHost:
         self.cancellation_timeout = cancellation_timeout
         self.packages = packages
         self.rules = AccessRules(chosen.app_functions)
-        self.registry = Registry()
+        self.registry = Registry(DeclarationStore(connection), self._uid_of)
+        self.registrations = Registrations(self.registry)
+        self.cancellations = Cancellations()
+        self.service_commands = ServiceCommands(connection, packages)
+        self.starter = ServiceStarter(
+            self.service_commands,
+            packages,
+            self.registry,
+            bind_seconds=bind_seconds,
+            idle_seconds=idle_seconds,
+        )
         time = clock or SharedClock(connection)
         self.journal = AuditJournal(connection, time)
         self.faults = HostFaults(connection, time)
         self._states = EnabledStates(connection)
-        self.catalog = Catalog(self.registry, self._states, self.rules)
+        self.catalog = Catalog(self.registry, self._states, self.rules, self.registrations)
         self.dispatcher = Dispatcher(
             self.catalog,
             self._states,
             self.rules,
             PolicySetting(connection),
             self.journal,
+            self.registrations,
+            self.starter,
             execution_timeout=execution_timeout,
         )
         self.explainer = Explainer(
             packages, self.catalog, self.dispatcher, self.rules, chosen.sdk_int_full
         )
-        self.observers = Observers(self.catalog, self._states)
+        self.observers = Observers(self.catalog, self._states, self.registrations)
         self.registry.on_change(self.observers.poke)
+        self.registrations.on_change(self.observers.poke)
         self._states.on_change(self.observers.poke)
         self._on_device_change: list[Callable[[], None]] = []
 
     def add_local(self, provider: LocalProvider) -> None:
         """Serve an app inside this process. Raises SimulatorFault as `Registry.register`."""
         provider.attach(self.packages, self.sdk_int_full)
-        self.registry.register(provider.package_name, provider.invoker.metadata, provider)
+        self.registry.declare(provider.package_name, provider.invoker.metadata, provider)
 
     def on_device_change(self, listener: Callable[[], None]) -> None:
         """Call `listener` from time to time: packages, tokens or processes may have changed."""
@@ -92,6 +116,10 @@ class AppFunctionHost:
         """As `require_search`."""
         self._require(self._platform.observe, "observeAppFunctions")
 
+    def require_registration(self) -> None:
+        """As `require_search`."""
+        self._require(self._platform.runtime_registration, "registerAppFunctions")
+
     async def follow_device(self) -> None:
         """Notice what other processes change in the device's database. Runs until cancelled."""
         seen = self._data_version()
@@ -102,6 +130,7 @@ class AppFunctionHost:
                     listener()
                 if (version := self._data_version()) != seen:
                     seen = version
+                    self.registry.reload()
                     self.observers.poke()
             except sqlite3.Error:
                 logger.exception("the device database cannot be read; trying again")
@@ -110,6 +139,10 @@ class AppFunctionHost:
         """End the observers and the journal's followers, and write what waits. Idempotent."""
         self.observers.end()
         self.journal.close()
+
+    def _uid_of(self, package_name: str) -> int | None:
+        package = self.packages.get(package_name)
+        return None if package is None else package.uid
 
     def _data_version(self) -> int:
         """Changes with each commit of another connection."""

@@ -18,6 +18,7 @@ from aicore_protos import appfunctions_pb2 as pb
 from aicore_sim.device.errors import FaultKind, SimulatorFault
 from aicore_sim.device.packages import Identity
 from appfunctions_host.catalog import Catalog, FunctionName
+from appfunctions_host.registrations import Registrations
 from appfunctions_host.state import EnabledStates, effective
 
 BUFFERED_CHANGES = 64
@@ -90,9 +91,12 @@ class Observation:
 class Observers:
     """All observers of one host."""
 
-    def __init__(self, catalog: Catalog, states: EnabledStates) -> None:
+    def __init__(
+        self, catalog: Catalog, states: EnabledStates, registrations: Registrations
+    ) -> None:
         self._catalog = catalog
         self._states = states
+        self._registrations = registrations
         self._open: set[Observation] = set()
 
     def open(self, who: Callable[[], Identity | None]) -> Observation:
@@ -119,7 +123,8 @@ class Observers:
         return {
             function.key: (
                 function.metadata,
-                effective(function.metadata, states.get(function.key, 0)),
+                effective(function.metadata, states.get(function.key, 0))
+                and (not function.is_runtime or self._registrations.is_registered(function.key)),
             )
             for function in self._catalog.visible(identity)
         }

@@ -13,8 +13,10 @@ from aicore_protos import appfunctions_pb2_grpc
 from aicore_sim.device.errors import DeviceError, FaultKind, SimulatorFault
 from aicore_sim.device.packages import Identity
 from aicore_sim.rpc.identity import caller
+from aicore_sim.rpc.status import to_detail
 from appfunctions_host.access import Rule, allow, deny
 from appfunctions_host.host import AppFunctionHost
+from appfunctions_host.registry import RUNTIME_SERVICE
 from appfunctions_host.remote import RemoteProvider
 
 logger = logging.getLogger(__name__)
@@ -116,19 +118,20 @@ class ProviderServicer(appfunctions_pb2_grpc.AppFunctionProviderServicer):
                 "the shell provides no functions; start the provider with "
                 "`aicore-sim exec --as PACKAGE -- CMD`",
             )
-        names = [item.name.function_identifier for item in register.functions]
-        if not names:
-            raise SimulatorFault(
-                FaultKind.INVALID_REQUEST, f"the provider of {package} registers no function"
-            )
         registry = self._host.registry
+        # What the app registers at run time, nobody runs by being connected.
+        names = [
+            item.name.function_identifier
+            for item in register.functions
+            if item.service_name != RUNTIME_SERVICE
+        ]
         await registry.wait_free(package, names, TAKEOVER_SECONDS)
         provider = RemoteProvider(
             package,
             is_current=lambda: self._host.packages.resolve(token) is not None,
             cancellation_timeout=self._host.cancellation_timeout,
         )
-        registry.register(package, register.functions, provider)
+        registry.declare(package, register.functions, provider, uid=identity.uid)
         self._providers.add(provider)
         logger.info("%s provides %s functions", package, len(names))
         return provider
@@ -138,12 +141,47 @@ class ProviderServicer(appfunctions_pb2_grpc.AppFunctionProviderServicer):
         if provider not in self._providers:
             return
         self._providers.discard(provider)
-        dropped = self._host.registry.unregister(provider)
+        dropped = self._host.registry.unbind(provider)
+        self._host.registrations.unregister(provider)
         logger.info("%s went away with %s functions", provider.package_name, len(dropped))
         self._host.journal.record(
             "unregister",
             caller=provider.package_name,
             decision=allow(Rule.PROVIDER_LEFT),
+            package_name=provider.package_name,
+        )
+
+    def _register(
+        self, provider: RemoteProvider, wanted: pb.ProviderMessage.RegisterAppFunctions
+    ) -> None:
+        error = None
+        decision = allow(Rule.REGISTERED)
+        try:
+            self._host.require_registration()
+            self._host.registrations.register(
+                provider.package_name, provider, wanted.registration_id, wanted.registrations
+            )
+        except SimulatorFault as fault:
+            error = to_detail(fault)
+            decision = deny(Rule.REGISTRATION_REFUSED, 0, "")
+        provider.registration_result(wanted.registration_id, error)
+        for one in wanted.registrations:
+            self._host.journal.record(
+                "register",
+                caller=provider.package_name,
+                decision=decision,
+                package_name=provider.package_name,
+                function_identifier=one.function_identifier,
+            )
+
+    def _unregister(
+        self, provider: RemoteProvider, ended: pb.ProviderMessage.UnregisterAppFunctions
+    ) -> None:
+        self._host.registrations.unregister(provider, ended.registration_id)
+        self._host.journal.record(
+            "unregister",
+            caller=provider.package_name,
+            decision=allow(Rule.REGISTRATION_ENDED),
             package_name=provider.package_name,
         )
 
@@ -158,12 +196,16 @@ class ProviderServicer(appfunctions_pb2_grpc.AppFunctionProviderServicer):
                         provider.deliver(message.result)
                     case "unregister":
                         names = message.unregister.function_identifiers
-                        self._host.registry.unregister(provider, names)
+                        self._host.registry.withdraw(provider, names)
+                    case "register_app_functions":
+                        self._register(provider, message.register_app_functions)
+                    case "unregister_app_functions":
+                        self._unregister(provider, message.unregister_app_functions)
                     case kind:
                         failure = SimulatorFault(
                             FaultKind.INVALID_REQUEST,
-                            f"a registered provider sent {kind}; it may send results and "
-                            "unregister functions",
+                            f"a registered provider sent {kind}; it may send results, and "
+                            "register and unregister functions",
                         )
                         return
         except Exception:

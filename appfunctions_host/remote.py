@@ -8,7 +8,7 @@ import logging
 from collections.abc import AsyncIterator, Callable
 
 from aicore_protos import appfunctions_pb2 as pb
-from aicore_protos import types_pb2
+from aicore_protos import errors_pb2, types_pb2
 from aicore_sim.device.errors import AppFunctionCode, AppFunctionError, DeviceError
 from aicore_sim.rpc.values import from_object
 from appfunctions_host.limits import foreign_result_problem
@@ -64,12 +64,17 @@ class RemoteProvider:
             call_id=number,
             function_identifier=call.function_identifier,
             parameters=call.parameters,
+            activity_id=call.activity_id,
             calling_package=call.calling_package,
             verification=call.verification,
         )
         self._outbound.put_nowait(pb.HostMessage(call=message))
         try:
-            value = await answer
+            if call.cancellation is None:
+                value = await answer
+            else:
+                with call.cancellation.listening(lambda: self._ask_to_end(number, call)):
+                    value = await answer
         except asyncio.CancelledError:
             if answer.cancelled():
                 self._cancel(number)
@@ -96,6 +101,31 @@ class RemoteProvider:
             answer.set_result(result.return_value)
         else:
             answer.set_exception(_reported(result))
+
+    def registration_result(
+        self, registration_id: int, error: errors_pb2.ErrorDetail | None
+    ) -> None:
+        """Tell the process what became of its registration."""
+        result = pb.HostMessage.RegistrationResult(registration_id=registration_id, error=error)
+        self._outbound.put_nowait(pb.HostMessage(registration_result=result))
+
+    def _ask_to_end(self, number: int, call: ProviderCall) -> None:
+        """The caller cancelled and waits for what the function makes of it, not for ever."""
+        self._outbound.put_nowait(pb.HostMessage(cancel=pb.HostMessage.Cancel(call_id=number)))
+        asyncio.get_running_loop().call_later(
+            self._cancellation_timeout, self._give_up, number, call.function_identifier
+        )
+
+    def _give_up(self, number: int, function_identifier: str) -> None:
+        answer = self._running.get(number)
+        if answer is not None and not answer.done():
+            answer.set_exception(
+                AppFunctionError(
+                    AppFunctionCode.CANCELLED,
+                    f"{function_identifier} did not end within {self._cancellation_timeout:g} s "
+                    "of its cancellation",
+                )
+            )
 
     def _cancel(self, number: int) -> None:
         self._outbound.put_nowait(pb.HostMessage(cancel=pb.HostMessage.Cancel(call_id=number)))

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from aicore_protos import appfunctions_pb2_grpc
 from aicore_sim.device.database import open_database
-from aicore_sim.device.home import DeviceHome
+from aicore_sim.device.home import HOME_VARIABLE, DeviceHome
 from aicore_sim.device.packages import PackageStore
 from aicore_sim.device.process import exit_on_eof
 from aicore_sim.device.profile import DeviceProfile, ProfileError, load_profile
@@ -53,6 +53,7 @@ class RunningHost:
         await asyncio.wait([self.follower])
         self.providers.close()
         self.host.close()
+        await self.host.starter.close()
         await self.server.stop(grace)
         self.host.close()  # what the last calls left to write
 
@@ -69,6 +70,8 @@ async def start_host(host: AppFunctionHost, packages: PackageStore, address: str
     server = await start_server(
         address=address, resolve=packages.resolve, services=SERVICES, register=register
     )
+    if not host.starter.environment():
+        host.starter.environment = lambda: {"APPFUNCTIONS_ADDRESS": server.address}
     follower = asyncio.create_task(host.follow_device(), name="follow-device")
     return RunningHost(server=server, providers=providers, host=host, follower=follower)
 
@@ -122,11 +125,24 @@ async def serve(
             host, packages, address or f"unix:{home.socket_path('appfunctions')}"
         )
         try:
-            _announce(home, running.server.address, ready_file)
+            at = running.server.address
+            host.starter.environment = lambda: _environment(home, at)
+            _announce(home, at, ready_file)
             await stop.wait()
         finally:
             exit_after(EXIT_SECONDS)
             await running.stop()
+
+
+def _environment(home: DeviceHome, address: str) -> dict[str, str]:
+    """How a service that the host starts finds the device."""
+    facts = home.read_running()
+    aicore = facts["aicore"]["address"] if facts else f"unix:{home.socket_path('aicore')}"
+    return {
+        "APPFUNCTIONS_ADDRESS": address,
+        "AICORE_SIM_ADDRESS": aicore,
+        HOME_VARIABLE: str(home.path),
+    }
 
 
 def _announce(home: DeviceHome, address: str, ready_file: Path | None) -> None:

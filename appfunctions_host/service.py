@@ -75,10 +75,29 @@ class ManagerServicer(appfunctions_pb2_grpc.AppFunctionManagerServicer):
         return pb.GetStatesResponse(
             states=[
                 pb.AppFunctionState(
-                    name=pb.AppFunctionName(package_name=package, function_identifier=identifier),
-                    is_enabled=enabled,
+                    name=_wire_name(state.name),
+                    is_enabled=state.is_enabled,
+                    activity_ids=state.activity_ids,
                 )
-                for (package, identifier), enabled in found
+                for state in found
+            ]
+        )
+
+    async def GetActivityStates(
+        self, request: pb.GetActivityStatesRequest, context: grpc.aio.ServicerContext
+    ) -> pb.GetActivityStatesResponse:
+        await self._meet_faults("GetActivityStates", context)
+        if request.library != pb.CALLER_LIBRARY_JETPACK:
+            self._host.require_search("getAppFunctionActivityStates")
+        identity = self._verified("get_states", request.calling_package)
+        found = self._host.catalog.activity_states(identity, request.activity_ids)
+        self._record("get_states", identity, self._host.rules.may_read(identity))
+        return pb.GetActivityStatesResponse(
+            states=[
+                pb.AppFunctionActivityState(
+                    activity_id=activity_id, names=[_wire_name(name) for name in names]
+                )
+                for activity_id, names in found
             ]
         )
 
@@ -87,19 +106,31 @@ class ManagerServicer(appfunctions_pb2_grpc.AppFunctionManagerServicer):
     ) -> pb.ExecuteResponse:
         await self._meet_faults("Execute", context, request.name)
         package_name, identifier = _name(request.name)
-        value = await self._host.dispatcher.execute(
-            caller(),
-            Execution(
-                package_name=package_name,
-                function_identifier=identifier,
-                parameters=request.parameters,
-                claimed_package=request.calling_package,
-                target_user=request.target_user,
-                activity_id=request.activity_id,
-                verification=request.verification,
-            ),
+        identity = caller()
+        execution = Execution(
+            package_name=package_name,
+            function_identifier=identifier,
+            parameters=request.parameters,
+            claimed_package=request.calling_package,
+            target_user=request.target_user,
+            activity_id=request.activity_id,
+            verification=request.verification,
         )
+        execute = self._host.dispatcher.execute
+        if not request.cancellation_id:
+            return pb.ExecuteResponse(return_value=await execute(identity, execution))
+        with self._host.cancellations.open(
+            identity.package_name, request.cancellation_id
+        ) as cancellation:
+            value = await execute(identity, execution, cancellation)
         return pb.ExecuteResponse(return_value=value)
+
+    async def CancelExecution(
+        self, request: pb.CancelExecutionRequest, context: grpc.aio.ServicerContext
+    ) -> pb.CancelExecutionResponse:
+        await self._meet_faults("CancelExecution", context)
+        self._host.cancellations.cancel(caller().package_name, request.cancellation_id)
+        return pb.CancelExecutionResponse()
 
     async def IsEnabled(
         self, request: pb.IsEnabledRequest, context: grpc.aio.ServicerContext
@@ -169,6 +200,38 @@ class ManagerServicer(appfunctions_pb2_grpc.AppFunctionManagerServicer):
         async for entry in self._host.journal.follow(request.after_id):
             yield _decision(entry)
 
+    async def SetServiceCommand(
+        self, request: pb.SetServiceCommandRequest, context: grpc.aio.ServicerContext
+    ) -> pb.SetServiceCommandResponse:
+        require_shell("SetServiceCommand")
+        service = request.service
+        try:
+            self._host.service_commands.set(
+                service.package_name, service.command, service.directory
+            )
+        except UnknownPackage as error:
+            raise SimulatorFault(FaultKind.NOT_FOUND, str(error)) from None
+        except ValueError as error:
+            raise SimulatorFault(FaultKind.INVALID_REQUEST, f"command: {error}") from None
+        return pb.SetServiceCommandResponse()
+
+    async def ListServiceCommands(
+        self, request: pb.ListServiceCommandsRequest, context: grpc.aio.ServicerContext
+    ) -> pb.ListServiceCommandsResponse:
+        require_shell("ListServiceCommands")
+        running = self._host.starter.running
+        return pb.ListServiceCommandsResponse(
+            services=[
+                pb.ServiceCommand(
+                    package_name=one.package_name,
+                    command=one.command,
+                    directory=one.directory,
+                    is_running=one.package_name in running,
+                )
+                for one in self._host.service_commands.all()
+            ]
+        )
+
     async def _meet_faults(
         self, rpc: str, context: grpc.aio.ServicerContext, name: pb.AppFunctionName | None = None
     ) -> None:
@@ -207,16 +270,17 @@ def _name(name: pb.AppFunctionName) -> FunctionName:
     return name.package_name, name.function_identifier
 
 
+def _wire_name(name: FunctionName) -> pb.AppFunctionName:
+    return pb.AppFunctionName(package_name=name[0], function_identifier=name[1])
+
+
 def _changed(change: Change) -> list[pb.ObserveResponse]:
     made = []
     if change.packages:
         metadata = pb.ObserveResponse.MetadataChanged(package_names=sorted(change.packages))
         made.append(pb.ObserveResponse(metadata_changed=metadata))
     if change.functions:
-        names = [
-            pb.AppFunctionName(package_name=package, function_identifier=identifier)
-            for package, identifier in sorted(change.functions)
-        ]
+        names = [_wire_name(name) for name in sorted(change.functions)]
         states = pb.ObserveResponse.StatesChanged(names=names)
         made.append(pb.ObserveResponse(states_changed=states))
     return made

@@ -105,6 +105,18 @@ def test_ids_are_unique_and_sorted(tmp_path: Path, second: str, problem: str) ->
         load_manifest(folder)
 
 
+def test_a_part_of_an_area_has_a_file_of_its_own_and_no_id_twice(tmp_path: Path) -> None:
+    folder = _write_manifest(tmp_path, {**ENTRY, "id": "agent.z"}, {**ENTRY, "id": "agent.zz"})
+    part = folder / "agent_flow.yaml"
+    part.write_text(yaml.safe_dump({"requirements": [ENTRY, {**ENTRY, "id": "agent.zy"}]}))
+    ids = [entry.id for entry in load_manifest(folder) if entry.area is Area.AGENT]
+    assert ids == ["agent.name.default", "agent.z", "agent.zy", "agent.zz"]
+
+    part.write_text(yaml.safe_dump({"requirements": [{**ENTRY, "id": "agent.z"}]}))
+    with pytest.raises(ManifestError, match=r"^agent_flow\.yaml: 'agent.z' is used twice"):
+        load_manifest(folder)
+
+
 def test_a_missing_area_and_a_stray_file_are_refused(tmp_path: Path) -> None:
     folder = _write_manifest(tmp_path, ENTRY)
     (folder / "quota.yaml").write_text("requirements: []")

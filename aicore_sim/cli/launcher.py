@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
-import os
 import signal
-import sys
-import sysconfig
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
@@ -16,12 +12,10 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from aicore_sim.cli.control import connect
+from aicore_sim.device.app_process import app_process
 from aicore_sim.device.home import HOME_VARIABLE, DeviceHome
 
 T = TypeVar("T")
-
-KILL_AFTER = 5.0
-_LAUNCH = Path(__file__).with_name("_launch.py")
 
 
 @asynccontextmanager
@@ -38,44 +32,12 @@ async def launch(
     It gets the device's addresses and a launch token that ends with it. It dies with us, also when
     we are killed.
     """
-    read_end, write_end = os.pipe()
-    try:
-        try:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-I",
-                "-S",
-                str(_LAUNCH),
-                str(os.getpid()),
-                str(read_end),
-                *command,
-                stdout=stdout,
-                stderr=stderr,
-                pass_fds=(read_end,),
-            )
-        finally:
-            os.close(read_end)
-        try:
-            environment = await asyncio.to_thread(_environment, facts, package_name, process.pid)
-            os.write(write_end, json.dumps(environment).encode() + b"\n")
-            yield process
-        finally:
-            await end(process)
-    finally:
-        os.close(write_end)
 
+    async def environment(pid: int) -> dict[str, str]:
+        return await asyncio.to_thread(_environment, facts, package_name, pid)
 
-async def end(process: Process) -> None:
-    """SIGTERM, then SIGKILL after five seconds. Idempotent."""
-    if process.returncode is None:
-        with contextlib.suppress(ProcessLookupError):
-            process.terminate()
-        try:
-            await asyncio.wait_for(process.wait(), KILL_AFTER)
-        except TimeoutError:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+    async with app_process(command, environment, stdout=stdout, stderr=stderr) as process:
+        yield process
 
 
 def run_interruptible(work: Coroutine[Any, Any, T]) -> T:
@@ -135,6 +97,4 @@ def _environment(facts: dict[str, Any], package_name: str, pid: int) -> dict[str
     token = DeviceHome(Path(facts["device_dir"])).read_control_token()
     with connect(facts["aicore"]["address"], token) as control:
         launch_token = control.launch_token(package_name, pid)
-    # `python` and our commands mean this environment's, activated or not.
-    path = os.pathsep.join((sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)))
-    return {**addresses(facts), "AICORE_SIM_TOKEN": launch_token, "PATH": path}
+    return {**addresses(facts), "AICORE_SIM_TOKEN": launch_token}

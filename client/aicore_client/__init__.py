@@ -6,11 +6,17 @@ from aicore_client.agent import (
     Agent,
     AgentBuilder,
 )
-from aicore_client.app_functions import (
-    AppFunctionManager,
+from aicore_client.app_function_requests import (
+    AppFunctionActivityState,
     AppFunctionSearchSpec,
     ExecuteAppFunctionRequest,
     ExecuteAppFunctionResponse,
+)
+from aicore_client.app_functions import (
+    AppFunctionManager,
+)
+from aicore_client.cancellation import (
+    CancellationSignal,
 )
 from aicore_client.connection import (
     DeviceConnection,
@@ -25,6 +31,12 @@ from aicore_client.content import (
     Part,
     TextPart,
 )
+from aicore_client.device_clock import (
+    DeviceClock,
+)
+from aicore_client.download_status import (
+    DownloadStatus,
+)
 from aicore_client.errors import (
     AlreadyExistsError,
     AppFunctionException,
@@ -36,6 +48,7 @@ from aicore_client.errors import (
     MessageTooLargeError,
     NoSuchMethodError,
     NotFoundError,
+    OperationCanceledException,
     ScriptDriftError,
     SimulatorError,
     UnauthenticatedError,
@@ -63,6 +76,10 @@ from aicore_client.metadata import (
     DataType,
     StringPattern,
 )
+from aicore_client.observation import (
+    AppFunctionObservation,
+    AppFunctionsChangeEvent,
+)
 from aicore_client.prompt import (
     Candidate,
     CountTokensResponse,
@@ -76,6 +93,11 @@ from aicore_client.prompt import (
     ModelPreference,
     ModelReleaseStage,
     Usage,
+)
+from aicore_client.registration import (
+    Activity,
+    AppFunctionRegistration,
+    RegisterAppFunctionRequest,
 )
 from aicore_client.runner import (
     AgentRunner,
@@ -92,6 +114,7 @@ from aicore_client.tools import (
 )
 
 __all__ = [
+    "Activity",
     "Agent",
     "AgentBuilder",
     "AgentEvent",
@@ -100,24 +123,31 @@ __all__ = [
     "AgentSession",
     "AgentTool",
     "AlreadyExistsError",
+    "AppFunctionActivityState",
     "AppFunctionAgentTools",
     "AppFunctionDataTypeMetadata",
     "AppFunctionException",
     "AppFunctionManager",
     "AppFunctionMetadata",
     "AppFunctionName",
+    "AppFunctionObservation",
     "AppFunctionParameterMetadata",
+    "AppFunctionRegistration",
     "AppFunctionResponseMetadata",
     "AppFunctionSchemaMetadata",
     "AppFunctionSearchSpec",
     "AppFunctionState",
+    "AppFunctionsChangeEvent",
+    "CancellationSignal",
     "Candidate",
     "Content",
     "ContentBuilder",
     "CountTokensResponse",
     "DataType",
+    "DeviceClock",
     "DeviceConnection",
     "DeviceNotConfiguredError",
+    "DownloadStatus",
     "ExecuteAppFunctionRequest",
     "ExecuteAppFunctionResponse",
     "FeatureStatus",
@@ -144,7 +174,9 @@ __all__ = [
     "ModelReleaseStage",
     "NoSuchMethodError",
     "NotFoundError",
+    "OperationCanceledException",
     "Part",
+    "RegisterAppFunctionRequest",
     "ScriptDriftError",
     "SimulatorError",
     "StringPattern",

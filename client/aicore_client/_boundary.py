@@ -22,6 +22,7 @@ from aicore_client.errors import (
     MessageTooLargeError,
     NoSuchMethodError,
     NotFoundError,
+    OperationCanceledException,
     ScriptDriftError,
     SimulatorError,
     UnauthenticatedError,
@@ -50,6 +51,7 @@ _SIMULATOR_ERRORS: dict[int, type[Exception]] = {
     _Kind.MESSAGE_TOO_LARGE: MessageTooLargeError,
     _Kind.SCRIPT_DRIFT: ScriptDriftError,
     _Kind.NO_SUCH_METHOD: NoSuchMethodError,
+    _Kind.OPERATION_CANCELED: OperationCanceledException,
     # Kotlin's IllegalArgumentException and IllegalStateException are Python's own classes.
     _Kind.ILLEGAL_ARGUMENT: ValueError,
     _Kind.ILLEGAL_STATE: RuntimeError,
@@ -70,7 +72,7 @@ async def unary(call: Any, service: Service) -> Any:
     except grpc.RpcError as error:
         raise translate(error, service) from error
     except asyncio.CancelledError:
-        _require_own_cancellation(service)
+        require_own_cancellation(service)
         raise
 
 
@@ -82,13 +84,13 @@ async def stream(call: Any, service: Service) -> AsyncGenerator[Any]:
     except grpc.RpcError as error:
         raise translate(error, service) from error
     except asyncio.CancelledError:
-        _require_own_cancellation(service)
+        require_own_cancellation(service)
         raise
     finally:
         call.cancel()
 
 
-def _require_own_cancellation(service: Service) -> None:
+def require_own_cancellation(service: Service) -> None:
     """gRPC reports a call whose channel was closed as a cancellation, although nobody cancelled
     the task that waits for it; raises what that stands for."""
     task = asyncio.current_task()
@@ -103,7 +105,7 @@ def translate(error: Any, service: Service) -> Exception:
     """Reads the typed detail; without one, the transport itself has failed."""
     detail = _detail(error)
     if detail is not None:
-        translated = _from_detail(detail)
+        translated = from_detail(detail)
         if translated is not None:
             return translated
     code = error.code()
@@ -141,7 +143,8 @@ def _detail(error: Any) -> errors_pb2.ErrorDetail | None:
     return None
 
 
-def _from_detail(detail: errors_pb2.ErrorDetail) -> Exception | None:
+def from_detail(detail: errors_pb2.ErrorDetail) -> Exception | None:
+    """The exception that a typed detail stands for; None for one of a later version."""
     match detail.WhichOneof("error"):
         case "gen_ai":
             return gen_ai_exception(detail.gen_ai)
@@ -151,13 +154,16 @@ def _from_detail(detail: errors_pb2.ErrorDetail) -> Exception | None:
                 fault.error_code, fault.error_message or None, from_object(fault.extras)
             )
         case "simulator":
-            simulator = detail.simulator
-            kind = _SIMULATOR_ERRORS.get(simulator.kind, SimulatorError)
-            if kind is UnauthenticatedError and "aicore-sim" not in simulator.message:
-                return kind(f"{simulator.message} {_TOKEN_HINT}")
-            return kind(simulator.message)
+            return simulator_exception(detail.simulator)
         case _:
             return None
+
+
+def simulator_exception(error: errors_pb2.SimulatorError) -> Exception:
+    kind = _SIMULATOR_ERRORS.get(error.kind, SimulatorError)
+    if kind is UnauthenticatedError and "aicore-sim" not in error.message:
+        return kind(f"{error.message} {_TOKEN_HINT}")
+    return kind(error.message)
 
 
 def gen_ai_exception(error: errors_pb2.GenAiError) -> GenAiException:

@@ -5,54 +5,30 @@ https://developer.android.com/reference/android/app/appfunctions/AppFunctionMana
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Final
 
-from aicore_client._boundary import Service, unary
-from aicore_client._values import from_value, to_object
-from aicore_client.connection import DeviceConnection, default_connection
-from aicore_client.metadata import (
-    AppFunctionMetadata,
-    AppFunctionName,
-    AppFunctionState,
-    function_from_wire,
-    name_to_wire,
-    state_from_wire,
+from aicore_client._host_calls import HostCalls
+from aicore_client.app_function_requests import (
+    AppFunctionActivityState,
+    AppFunctionSearchSpec,
+    ExecuteAppFunctionRequest,
+    ExecuteAppFunctionResponse,
+)
+from aicore_client.cancellation import CancellationSignal
+from aicore_client.connection import DeviceConnection
+from aicore_client.metadata import AppFunctionMetadata, AppFunctionName, AppFunctionState
+from aicore_client.observation import AppFunctionObservation
+from aicore_client.registration import (
+    Activity,
+    AppFunction,
+    AppFunctionRegistration,
+    RegisterAppFunctionRequest,
+    register,
 )
 from aicore_protos import appfunctions_pb2
 
-
-@dataclass(frozen=True, kw_only=True)
-class AppFunctionSearchSpec:
-    """Filters that all have to match; None matches everything, an empty collection nothing."""
-
-    package_names: Iterable[str] | None = None
-    function_names: Iterable[AppFunctionName] | None = None
-    schema_category: str | None = None
-    schema_name: str | None = None
-    min_schema_version: int = 0
-    scopes: Iterable[int] | None = None
-
-
-@dataclass(frozen=True)
-class ExecuteAppFunctionRequest:
-    """Package and function as in the constructor of Android's builder; `activity_id` only for a
-    function that an activity registered."""
-
-    target_package_name: str
-    function_identifier: str
-    parameters: Mapping[str, object] = field(default_factory=dict)
-    activity_id: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExecuteAppFunctionResponse:
-    """`return_value` is None for a function that returns nothing."""
-
-    PROPERTY_RETURN_VALUE: Final = "androidAppfunctionsReturnValue"
-
-    return_value: object
+__all__ = ["AppFunctionManager", "ExecuteAppFunctionRequest"]
 
 
 class AppFunctionManager:
@@ -60,6 +36,8 @@ class AppFunctionManager:
 
     `calling_package` is a claim that the host checks against the app's token; None claims what
     the token says. Every call raises AppFunctionException, with 2000 when the host is not there.
+    Below Android 17 there is no search, no states, no observation and no registration: such a
+    call raises NoSuchMethodError. Jetpack's manager is `aicore_client.jetpack.AppFunctionManager`.
     """
 
     APP_FUNCTION_STATE_DEFAULT: Final = 0
@@ -69,62 +47,55 @@ class AppFunctionManager:
     def __init__(
         self, connection: DeviceConnection | None = None, *, calling_package: str | None = None
     ) -> None:
-        self._given_connection = connection
-        self._calling_package = calling_package or ""
+        claimed = calling_package or ""
+        self._host = HostCalls(connection, claimed, appfunctions_pb2.CALLER_LIBRARY_PLATFORM)
+        self._reader = HostCalls(connection, claimed, appfunctions_pb2.CALLER_LIBRARY_JETPACK)
 
     async def search_app_functions(
         self, spec: AppFunctionSearchSpec | None = None
     ) -> list[AppFunctionMetadata]:
         """Functions that the app may discover; hidden ones are left out without an error."""
-        spec = spec or AppFunctionSearchSpec()
-        packages = None if spec.package_names is None else list(spec.package_names)
-        names = None if spec.function_names is None else list(spec.function_names)
-        scopes = None if spec.scopes is None else list(spec.scopes)
-        if [] in (packages, names, scopes):
-            return []
-        request = appfunctions_pb2.SearchRequest(
-            package_names=packages or (),
-            function_names=[name_to_wire(name) for name in names or ()],
-            schema_category=spec.schema_category or "",
-            schema_name=spec.schema_name or "",
-            min_schema_version=spec.min_schema_version,
-            scopes=[appfunctions_pb2.Scope.Name(scope) for scope in scopes or ()],
-            calling_package=self._calling_package,
-        )
-        found: list[AppFunctionMetadata] = []
-        while True:
-            response = await self._call("Search", request)
-            found.extend(function_from_wire(function) for function in response.functions)
-            if not response.next_page_token:
-                return found
-            request.page_token = response.next_page_token
+        return await self._host.search(spec or AppFunctionSearchSpec())
 
     async def execute_app_function(
-        self, request: ExecuteAppFunctionRequest
+        self,
+        request: ExecuteAppFunctionRequest,
+        cancellation_signal: CancellationSignal | None = None,
     ) -> ExecuteAppFunctionResponse:
-        """Runs one function. ValueError or TypeError for parameters that cannot be sent."""
-        message = appfunctions_pb2.ExecuteRequest(
-            name=appfunctions_pb2.AppFunctionName(
-                package_name=request.target_package_name,
-                function_identifier=request.function_identifier,
-            ),
-            parameters=to_object(request.parameters),
-            activity_id=request.activity_id or "",
-            calling_package=self._calling_package,
+        """Runs one function. ValueError or TypeError for parameters that cannot be sent.
+
+        After `cancellation_signal.cancel()` a function of a service is told and answers nobody:
+        Android calls nobody back then, and here OperationCanceledException ends the waiting. A
+        function that its app registered may still answer, as a rule with 2001. Cancelling the
+        task cancels the function, too. A signal that was cancelled before sends nothing.
+        """
+        value = await self._host.execute(
+            AppFunctionName(request.target_package_name, request.function_identifier),
+            request.parameters,
+            activity_id=request.activity_id,
+            cancellation_signal=cancellation_signal,
         )
-        timeout = self._connection.long_call_timeout
-        response = await self._call("Execute", message, timeout=timeout)
-        return ExecuteAppFunctionResponse(return_value=from_value(response.return_value))
+        return ExecuteAppFunctionResponse(return_value=value)
 
     async def get_app_function_states(
         self, names: Iterable[AppFunctionName]
     ) -> list[AppFunctionState]:
         """States of the named functions; missing and hidden ones are left out."""
-        request = appfunctions_pb2.GetStatesRequest(
-            names=[name_to_wire(name) for name in names], calling_package=self._calling_package
-        )
-        response = await self._call("GetStates", request)
-        return [state_from_wire(state) for state in response.states]
+        return await self._host.states(names)
+
+    async def get_app_function_activity_states(
+        self, activity_ids: Iterable[str]
+    ) -> list[AppFunctionActivityState]:
+        """Which visible functions are registered in these activities; those without are left out.
+
+        The ids are those of :class:`AppFunctionState` and :class:`Activity`.
+        """
+        return await self._host.activity_states(activity_ids)
+
+    def observe_app_functions(self) -> AppFunctionObservation:
+        """Changes from now on; see :class:`AppFunctionObservation`. Nothing happens before it is
+        entered or iterated."""
+        return self._host.observe()
 
     async def is_app_function_enabled(
         self, function_identifier: str, target_package: str | None = None
@@ -137,12 +108,7 @@ class AppFunctionManager:
             name = await self._own_name(function_identifier)
         else:
             name = AppFunctionName(target_package, function_identifier)
-        request = appfunctions_pb2.IsEnabledRequest(
-            name=name_to_wire(name),
-            calling_package=self._calling_package,
-        )
-        response = await self._call("IsEnabled", request)
-        return bool(response.is_enabled)
+        return await self._host.is_enabled(name)
 
     async def set_app_function_enabled(self, function_identifier: str, state: int) -> None:
         """Sets the state of one of the app's own functions to an APP_FUNCTION_STATE_*.
@@ -151,37 +117,43 @@ class AppFunctionManager:
         """
         if state not in appfunctions_pb2.EnabledState.values():
             raise ValueError(f"Invalid state: {state}")
-        request = appfunctions_pb2.SetEnabledRequest(
-            name=name_to_wire(await self._own_name(function_identifier)),
-            state=appfunctions_pb2.EnabledState.Name(state),
-            calling_package=self._calling_package,
-        )
-        await self._call("SetEnabled", request)
+        await self._host.set_enabled(await self._own_name(function_identifier), state)
+
+    async def register_app_function(
+        self,
+        function_identifier: str,
+        app_function: AppFunction,
+        *,
+        activity: Activity | None = None,
+    ) -> AppFunctionRegistration:
+        """As `register_app_functions` with one request."""
+        request = RegisterAppFunctionRequest(function_identifier, app_function, activity)
+        return await self.register_app_functions([request])
+
+    async def register_app_functions(
+        self, requests: Sequence[RegisterAppFunctionRequest]
+    ) -> AppFunctionRegistration:
+        """Runs functions that the app has declared for that, all of them or none.
+
+        A registration ends with `unregister`, with its activity, with the connection, with the
+        process and with the host; nothing registers again by itself.
+
+        Raises ValueError without requests, for a function that is not declared, and for an
+        activity's function without activity; RuntimeError for one that is registered already.
+        """
+        return await register(self._reader, requests)
 
     async def own_package_name(self) -> str:
         """Ours: the app's own package, which on a phone its Context knows."""
-        request = appfunctions_pb2.GetCallingPackageRequest()
-        response = await self._call("GetCallingPackage", request)
-        return str(response.package_name)
+        return (await self._host.caller()).package_name
 
     async def own_functions(self) -> list[AppFunctionMetadata]:
-        """Ours: the functions of the app's own package."""
+        """Ours: the functions of the app's own package, on every platform."""
         own = await self.own_package_name()
-        return await self.search_app_functions(AppFunctionSearchSpec(package_names=[own]))
+        return await self._reader.search(AppFunctionSearchSpec(package_names=[own]))
 
     async def _own_name(self, function_identifier: str) -> AppFunctionName:
         for function in await self.own_functions():
             if function.name.function_identifier == function_identifier:
                 return function.name
         raise ValueError(f"Function {function_identifier} does not exist")
-
-    @property
-    def _connection(self) -> DeviceConnection:
-        return self._given_connection or default_connection()
-
-    async def _call(self, method: str, request: Any, *, timeout: float | None = None) -> Any:
-        connection = self._connection
-        call = getattr(connection.app_functions(), method)(
-            request, metadata=connection.metadata, timeout=timeout or connection.call_timeout
-        )
-        return await unary(call, Service.APP_FUNCTIONS)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from functools import partial
 from importlib.metadata import version
 from types import TracebackType
 from typing import Any, Final, Self
 
 import grpc
 
+from aicore_client._registrations import Registrations
 from aicore_client.errors import DeviceNotConfiguredError, SimulatorError
-from aicore_protos import aicore_pb2_grpc, appfunctions_pb2_grpc
+from aicore_protos import aicore_pb2_grpc, appfunctions_pb2_grpc, device_pb2_grpc
 
 AICORE_SIM_ADDRESS: Final = "AICORE_SIM_ADDRESS"
 APPFUNCTIONS_ADDRESS: Final = "APPFUNCTIONS_ADDRESS"
@@ -86,12 +88,20 @@ class DeviceConnection:
         """The AICore stub of the running event loop."""
         return self._channels().aicore
 
+    def clock(self) -> Any:
+        """The DeviceClock stub of the running event loop."""
+        return self._channels().clock
+
     def app_functions(self) -> Any:
         """The AppFunctionManager stub of the running event loop."""
         return self._channels().app_functions
 
+    def registrations(self) -> Registrations:
+        """What the app has registered in the running event loop."""
+        return self._channels().registrations
+
     async def close(self) -> None:
-        """Closes every channel. Idempotent; running calls are cancelled."""
+        """Closes every channel. Idempotent; running calls are cancelled, registrations end."""
         with self._lock:
             self._closed = True
             loops, self._loops = self._loops, {}
@@ -125,7 +135,7 @@ class DeviceConnection:
             if channels is None:
                 for ended in [known for known in self._loops if known.is_closed()]:
                     del self._loops[ended]
-                channels = _LoopChannels(self.aicore_address, self.appfunctions_address)
+                channels = _LoopChannels(self)
                 self._loops[loop] = channels
             return channels
 
@@ -133,17 +143,25 @@ class DeviceConnection:
 class _LoopChannels:
     """A grpc.aio channel belongs to the event loop in which it was made."""
 
-    def __init__(self, aicore_address: str, appfunctions_address: str) -> None:
-        self._aicore_channel = grpc.aio.insecure_channel(aicore_address, _CHANNEL_OPTIONS)
+    def __init__(self, connection: DeviceConnection) -> None:
+        self._aicore_channel = grpc.aio.insecure_channel(
+            connection.aicore_address, _CHANNEL_OPTIONS
+        )
         self._appfunctions_channel = grpc.aio.insecure_channel(
-            appfunctions_address, _CHANNEL_OPTIONS
+            connection.appfunctions_address, _CHANNEL_OPTIONS
         )
         self.aicore: Any = aicore_pb2_grpc.AICoreStub(self._aicore_channel)
+        self.clock: Any = device_pb2_grpc.DeviceClockStub(self._aicore_channel)
         self.app_functions: Any = appfunctions_pb2_grpc.AppFunctionManagerStub(
             self._appfunctions_channel
         )
+        provider: Any = appfunctions_pb2_grpc.AppFunctionProviderStub(self._appfunctions_channel)
+        self.registrations = Registrations(
+            partial(provider.Connect, metadata=connection.metadata), connection.call_timeout
+        )
 
     async def close(self) -> None:
+        await self.registrations.close()
         await self._aicore_channel.close()
         await self._appfunctions_channel.close()
 

@@ -119,6 +119,16 @@ class AppFunctionException(Exception):
         return f"[{self.error_code}] {self.error_message or ''}".rstrip()
 
 
+class OperationCanceledException(Exception):
+    """A call ended because its CancellationSignal was cancelled, without an answer of the function.
+
+    https://developer.android.com/reference/android/os/OperationCanceledException
+    """
+
+    def __init__(self, message: str = "The operation has been canceled.") -> None:
+        super().__init__(message)
+
+
 class SimulatorError(Exception):
     """The simulated device, or the way it is used, is at fault. The message says what to change."""
 

@@ -413,6 +413,38 @@ class ExplainResponse(_message.Message):
     filtered_out: bool
     def __init__(self, discoverable: _Optional[bool] = ..., discovery_reason: _Optional[str] = ..., execute_error_code: _Optional[int] = ..., execute_reason: _Optional[str] = ..., discovery_rule: _Optional[str] = ..., execute_rule: _Optional[str] = ..., filtered_out: _Optional[bool] = ...) -> None: ...
 
+class ServiceCommand(_message.Message):
+    __slots__ = ("package_name", "command", "directory", "is_running")
+    PACKAGE_NAME_FIELD_NUMBER: _ClassVar[int]
+    COMMAND_FIELD_NUMBER: _ClassVar[int]
+    DIRECTORY_FIELD_NUMBER: _ClassVar[int]
+    IS_RUNNING_FIELD_NUMBER: _ClassVar[int]
+    package_name: str
+    command: _containers.RepeatedScalarFieldContainer[str]
+    directory: str
+    is_running: bool
+    def __init__(self, package_name: _Optional[str] = ..., command: _Optional[_Iterable[str]] = ..., directory: _Optional[str] = ..., is_running: _Optional[bool] = ...) -> None: ...
+
+class SetServiceCommandRequest(_message.Message):
+    __slots__ = ("service",)
+    SERVICE_FIELD_NUMBER: _ClassVar[int]
+    service: ServiceCommand
+    def __init__(self, service: _Optional[_Union[ServiceCommand, _Mapping]] = ...) -> None: ...
+
+class SetServiceCommandResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListServiceCommandsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListServiceCommandsResponse(_message.Message):
+    __slots__ = ("services",)
+    SERVICES_FIELD_NUMBER: _ClassVar[int]
+    services: _containers.RepeatedCompositeFieldContainer[ServiceCommand]
+    def __init__(self, services: _Optional[_Iterable[_Union[ServiceCommand, _Mapping]]] = ...) -> None: ...
+
 class WatchDecisionsRequest(_message.Message):
     __slots__ = ("after_id", "only_recorded")
     AFTER_ID_FIELD_NUMBER: _ClassVar[int]

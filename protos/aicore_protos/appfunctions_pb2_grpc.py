@@ -90,6 +90,16 @@ class AppFunctionManagerStub:
                 request_serializer=aicore__protos_dot_appfunctions__pb2.WatchDecisionsRequest.SerializeToString,
                 response_deserializer=aicore__protos_dot_appfunctions__pb2.AppFunctionDecision.FromString,
                 _registered_method=True)
+        self.SetServiceCommand = channel.unary_unary(
+                '/aicore.sim.v1.AppFunctionManager/SetServiceCommand',
+                request_serializer=aicore__protos_dot_appfunctions__pb2.SetServiceCommandRequest.SerializeToString,
+                response_deserializer=aicore__protos_dot_appfunctions__pb2.SetServiceCommandResponse.FromString,
+                _registered_method=True)
+        self.ListServiceCommands = channel.unary_unary(
+                '/aicore.sim.v1.AppFunctionManager/ListServiceCommands',
+                request_serializer=aicore__protos_dot_appfunctions__pb2.ListServiceCommandsRequest.SerializeToString,
+                response_deserializer=aicore__protos_dot_appfunctions__pb2.ListServiceCommandsResponse.FromString,
+                _registered_method=True)
 
 
 class AppFunctionManagerServicer:
@@ -178,6 +188,21 @@ class AppFunctionManagerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SetServiceCommand(self, request, context):
+        """Registers the command that runs an app's services, which a call of one of their functions
+        starts when nobody runs it. Needs the control token.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListServiceCommands(self, request, context):
+        """The registered commands, and which of them run. Needs the control token.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AppFunctionManagerServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -235,6 +260,16 @@ def add_AppFunctionManagerServicer_to_server(servicer, server):
                     servicer.WatchDecisions,
                     request_deserializer=aicore__protos_dot_appfunctions__pb2.WatchDecisionsRequest.FromString,
                     response_serializer=aicore__protos_dot_appfunctions__pb2.AppFunctionDecision.SerializeToString,
+            ),
+            'SetServiceCommand': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetServiceCommand,
+                    request_deserializer=aicore__protos_dot_appfunctions__pb2.SetServiceCommandRequest.FromString,
+                    response_serializer=aicore__protos_dot_appfunctions__pb2.SetServiceCommandResponse.SerializeToString,
+            ),
+            'ListServiceCommands': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListServiceCommands,
+                    request_deserializer=aicore__protos_dot_appfunctions__pb2.ListServiceCommandsRequest.FromString,
+                    response_serializer=aicore__protos_dot_appfunctions__pb2.ListServiceCommandsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -535,6 +570,60 @@ class AppFunctionManager:
             '/aicore.sim.v1.AppFunctionManager/WatchDecisions',
             aicore__protos_dot_appfunctions__pb2.WatchDecisionsRequest.SerializeToString,
             aicore__protos_dot_appfunctions__pb2.AppFunctionDecision.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetServiceCommand(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/aicore.sim.v1.AppFunctionManager/SetServiceCommand',
+            aicore__protos_dot_appfunctions__pb2.SetServiceCommandRequest.SerializeToString,
+            aicore__protos_dot_appfunctions__pb2.SetServiceCommandResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListServiceCommands(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/aicore.sim.v1.AppFunctionManager/ListServiceCommands',
+            aicore__protos_dot_appfunctions__pb2.ListServiceCommandsRequest.SerializeToString,
+            aicore__protos_dot_appfunctions__pb2.ListServiceCommandsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -176,6 +176,8 @@ class FakeHost(appfunctions_pb2_grpc.AppFunctionManagerServicer):
 
     def __init__(self) -> None:
         self.own = SHOP
+        self.sdk_int_full = 3_700_002
+        self.uid = 10001
         self.functions: list[appfunctions_pb2.AppFunctionMetadata] = []
         self.bodies: dict[str, Function] = {}
         self.executed: list[tuple[str, dict[str, object]]] = []
@@ -183,6 +185,7 @@ class FakeHost(appfunctions_pb2_grpc.AppFunctionManagerServicer):
         self.failure: errors_pb2.ErrorDetail | BareStatus | None = None
         self.states: dict[str, str] = {}
         self.searches: list[appfunctions_pb2.SearchRequest] = []
+        self.activities: dict[str, list[str]] = {}
 
     def add(
         self,
@@ -217,6 +220,7 @@ class FakeHost(appfunctions_pb2_grpc.AppFunctionManagerServicer):
             function
             for function in self.functions
             if not request.package_names or function.name.package_name in request.package_names
+            if not request.function_names or function.name in request.function_names
         ]
         start = int(request.page_token or 0)
         end = start + self.page_size
@@ -248,6 +252,26 @@ class FakeHost(appfunctions_pb2_grpc.AppFunctionManagerServicer):
             ]
         )
 
+    async def GetActivityStates(
+        self, request: appfunctions_pb2.GetActivityStatesRequest, context: Any
+    ) -> appfunctions_pb2.GetActivityStatesResponse:
+        await self._check(request, context)
+        return appfunctions_pb2.GetActivityStatesResponse(
+            states=[
+                appfunctions_pb2.AppFunctionActivityState(
+                    activity_id=activity_id,
+                    names=[
+                        appfunctions_pb2.AppFunctionName(
+                            package_name=self.own, function_identifier=identifier
+                        )
+                        for identifier in self.activities[activity_id]
+                    ],
+                )
+                for activity_id in request.activity_ids
+                if activity_id in self.activities
+            ]
+        )
+
     async def IsEnabled(
         self, request: appfunctions_pb2.IsEnabledRequest, context: Any
     ) -> appfunctions_pb2.IsEnabledResponse:
@@ -264,7 +288,9 @@ class FakeHost(appfunctions_pb2_grpc.AppFunctionManagerServicer):
         await check_token(context)
         if self.failure is not None:
             await abort(context, self.failure)
-        return appfunctions_pb2.GetCallingPackageResponse(package_name=self.own)
+        return appfunctions_pb2.GetCallingPackageResponse(
+            package_name=self.own, uid=self.uid, sdk_int_full=self.sdk_int_full
+        )
 
     async def SetEnabled(
         self, request: appfunctions_pb2.SetEnabledRequest, context: Any

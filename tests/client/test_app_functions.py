@@ -5,6 +5,7 @@ import math
 import pytest
 
 from aicore_client import (
+    AppFunctionActivityState,
     AppFunctionException,
     AppFunctionManager,
     AppFunctionMetadata,
@@ -13,6 +14,7 @@ from aicore_client import (
     AppFunctionState,
     DataType,
     ExecuteAppFunctionRequest,
+    jetpack,
 )
 from aicore_protos import appfunctions_pb2
 from tests.client.conftest import Device
@@ -161,6 +163,22 @@ async def test_states_leave_out_what_does_not_exist(manager: AppFunctionManager)
     assert states == [
         AppFunctionState(name=AppFunctionName(SHOP, FETCH), is_enabled=True, activity_ids=None)
     ]
+
+
+@pytest.mark.requirement("appfunctions.client.activity-states")
+async def test_states_of_activities_name_their_functions_through_both_managers(
+    device: Device, manager: AppFunctionManager
+) -> None:
+    device.host.activities = {"one": ["Editor#edit", "Editor#save"], "two": ["Editor#edit"]}
+    other = await jetpack.AppFunctionManager.get_instance(device.connection)
+    assert other is not None
+
+    found = [
+        await each.get_app_function_activity_states(["one", "gone"]) for each in (manager, other)
+    ]
+
+    names = frozenset({AppFunctionName(SHOP, "Editor#edit"), AppFunctionName(SHOP, "Editor#save")})
+    assert found == [[AppFunctionActivityState(activity_id="one", function_names=names)]] * 2
 
 
 async def test_a_function_is_disabled_and_enabled(manager: AppFunctionManager) -> None:

@@ -156,6 +156,8 @@ async def running_device(
     denied_code: int = 1000,
     execution_timeout: float = 60.0,
     cancellation_timeout: float = 5.0,
+    bind_seconds: float = 10.0,
+    idle_seconds: float = 60.0,
 ) -> AsyncIterator[Device]:
     home = DeviceHome(folder / "device")
     home.prepare()
@@ -167,6 +169,8 @@ async def running_device(
             profile=profile_of(platform, denied_code=denied_code),
             execution_timeout=execution_timeout,
             cancellation_timeout=cancellation_timeout,
+            bind_seconds=bind_seconds,
+            idle_seconds=idle_seconds,
         )
         running = await start_host(host, packages, f"unix:{home.socket_path('appfunctions')}")
         try:

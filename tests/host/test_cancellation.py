@@ -37,10 +37,13 @@ def _execute(caller: Caller, identifier: str) -> Any:
 
 
 def _bound(device: Device, identifier: str = F) -> int:
-    function = device.host.registry.find(PACKAGE, identifier)
-    assert function is not None
-    assert isinstance(function.provider, RemoteProvider)
-    return function.provider.bound_calls
+    return _provider(device, identifier).bound_calls
+
+
+def _provider(device: Device, identifier: str) -> RemoteProvider:
+    provider = device.host.registry.provider_of((PACKAGE, identifier))
+    assert isinstance(provider, RemoteProvider)
+    return provider
 
 
 @pytest.fixture
@@ -124,12 +127,10 @@ async def test_fifty_cancelled_calls_leave_none_alive_on_either_side(device: Dev
         cancelled = [await next_line(process) for _ in calls]
         # A call that ends after the cancellations were answered, on the same ordered stream.
         assert await caller.code(FETCH, orderId="1") == 0
-        function = device.host.registry.find(PACKAGE, HANG)
-        assert function is not None
-        assert isinstance(function.provider, RemoteProvider)
+        provider = _provider(device, HANG)
 
         assert (entered, cancelled) == (["ENTERED"] * 50, ["CANCELLED"] * 50)
-        assert function.provider.bound_calls == 0
+        assert provider.bound_calls == 0
 
 
 @pytest.mark.requirement("appfunctions.cancel.sync-function")
@@ -166,9 +167,7 @@ async def test_a_provider_that_dies_with_cancelled_calls_leaves_no_timer(device:
         await provider.next_call()
         call.cancel()
         await provider.next_call()
-        function = device.host.registry.find(PACKAGE, F)
+        bound = _provider(device, F)
     await device.host.registry.wait_free(PACKAGE, [F], WAIT)
 
-    assert function is not None
-    assert isinstance(function.provider, RemoteProvider)
-    assert function.provider.bound_calls == 0
+    assert bound.bound_calls == 0

@@ -12,9 +12,10 @@ from aicore_protos import appfunctions_pb2 as pb
 from aicore_protos import types_pb2
 from aicore_sim.device.database import open_database
 from aicore_sim.device.errors import FaultKind, SimulatorFault
-from aicore_sim.device.packages import SHELL, PackageStore
+from aicore_sim.device.packages import SHELL, Identity, PackageStore
 from appfunctions_host.catalog import Catalog, FunctionName, SearchSpec
-from appfunctions_host.registry import ProviderCall, Registry
+from appfunctions_host.registrations import Registrations
+from appfunctions_host.registry import RUNTIME_SERVICE, ProviderCall, Registry
 from appfunctions_host.state import EnabledStates
 from tests.host.rig import identity, rules_of
 
@@ -48,6 +49,7 @@ def _function(
         access_level=level,
         is_enabled_by_default=enabled,
         scope=scope,
+        service_name=RUNTIME_SERVICE if scope == pb.SCOPE_ACTIVITY else "",
     )
     if schema is not None:
         made.schema.category, made.schema.name, made.schema.version = schema
@@ -71,7 +73,7 @@ def states(database: Path) -> Iterator[EnabledStates]:
 @pytest.fixture
 def catalog(states: EnabledStates) -> Catalog:
     registry = Registry()
-    registry.register(
+    registry.declare(
         "com.a",
         [
             _function("com.a", "T#own", level=100),
@@ -80,7 +82,7 @@ def catalog(states: EnabledStates) -> Catalog:
         ],
         Idle(),
     )
-    registry.register(
+    registry.declare(
         "com.b",
         [
             _function("com.b", "T#note", schema=("notes", "create", 3)),
@@ -88,8 +90,8 @@ def catalog(states: EnabledStates) -> Catalog:
         ],
         Idle(),
     )
-    registry.register("com.gone", [_function("com.gone", "T#x")], Idle(current=False))
-    return Catalog(registry, states, rules_of())
+    registry.declare("com.gone", [_function("com.gone", "T#x")], Idle(current=False))
+    return Catalog(registry, states, rules_of(), Registrations(registry))
 
 
 def _search(catalog: Catalog, spec: SearchSpec) -> list[FunctionName]:
@@ -152,8 +154,8 @@ def test_a_page_is_full_with_two_mebibytes_and_holds_one_function_at_least(
     functions = [_function("com.a", f"T#f{number}") for number in range(5)]
     for function in functions:
         function.description = "d" * (900 * 1024)
-    registry.register("com.a", functions, Idle())
-    catalog = Catalog(registry, states, rules_of())
+    registry.declare("com.a", functions, Idle())
+    catalog = Catalog(registry, states, rules_of(), Registrations(registry))
     pages, token = [], ""
     for _ in range(3):
         page, token = catalog.search(AGENT, SearchSpec(), page_token=token)
@@ -181,11 +183,11 @@ def test_states_leave_out_missing_and_hidden_functions(catalog: Catalog) -> None
         ("com.gone", "T#x"),
     ]
 
-    assert catalog.states(AGENT, names) == (
+    assert _states(catalog, AGENT, names) == (
         (("com.b", "T#note"), True),
         (("com.a", "T#off"), False),
     )
-    assert catalog.states(STRANGER, names) == ()
+    assert _states(catalog, STRANGER, names) == ()
 
 
 @pytest.mark.requirement("appfunctions.state.is-enabled-hidden")
@@ -251,3 +253,9 @@ def test_the_state_survives_a_restart(database: Path, states: EnabledStates) -> 
     with closing(open_database(database, create=False)) as connection:
         again = EnabledStates(connection)
         assert [again.get("com.a", name) for name in ("T#x", "T#y", "T#z")] == [2, 0, 0]
+
+
+def _states(
+    catalog: Catalog, caller: Identity, names: list[tuple[str, str]]
+) -> tuple[tuple[tuple[str, str], bool], ...]:
+    return tuple((state.name, state.is_enabled) for state in catalog.states(caller, names))

@@ -89,7 +89,7 @@ def make_host(tmp_path: Path, provider: Recorder) -> Iterator[MakeHost]:
                 profile=profile_of(denied_code=denied_code),
                 execution_timeout=execution_timeout,
             )
-            host.registry.register(SHOP, functions, provider)
+            host.registry.declare(SHOP, functions, provider)
             return host
 
         yield make

@@ -111,8 +111,8 @@ async def test_every_cell_of_the_grid(platform: PlatformName, tmp_path: Path) ->
             caller = _identity(device, kind)
             names = [(PACKAGE, function_id(level, compat)) for level in LEVELS]
             catalog = device.host.catalog
-            shown = [key for key, _ in catalog.states(caller, names, through_jetpack=True)]
-            seen = [key for key, _ in catalog.states(caller, names)]
+            shown = [one.name for one in catalog.states(caller, names, through_jetpack=True)]
+            seen = [one.name for one in catalog.states(caller, names)]
             expected[compat, kind] = (row, row.discovered)
             found[compat, kind] = (
                 Row(

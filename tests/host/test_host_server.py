@@ -337,10 +337,6 @@ async def test_an_app_without_functions_is_refused_before_it_connects() -> None:
         ([], "the first message of a provider must be `register`"),
         ([pb.ProviderMessage()], "the first message of a provider must be `register`"),
         (
-            [pb.ProviderMessage(register=pb.ProviderMessage.Register())],
-            f"the provider of {PACKAGE} registers no function",
-        ),
-        (
             [
                 pb.ProviderMessage(
                     register=pb.ProviderMessage.Register(

@@ -89,7 +89,7 @@ async def test_a_stream_whose_launch_token_ended_with_its_process_is_closed(
             process.kill()
             await soon(process.wait())
 
-            assert (before, await shop.discovered(), await shop.code(F)) == ([F], [], 1003)
+            assert (before, await shop.discovered(), await shop.code(F)) == ([F], [F], 2000)
             assert (await provider.failure()).simulator.kind == Kind.UNAUTHENTICATED
 
         async with raw_provider(device, trusted(F)):

@@ -30,20 +30,20 @@ def _keys(registry: Registry) -> list[tuple[str, str]]:
     return [function.key for function in registry.functions()]
 
 
-async def test_functions_are_listed_by_package_and_identifier_and_leave_with_their_provider() -> (
-    None
-):
+async def test_functions_are_listed_by_package_and_identifier_and_stay_without_a_provider() -> None:
     registry, one, two = Registry(), Idle(), Idle()
-    registry.register("com.b", [_function("T#x", "com.b")], one)
-    registry.register("com.a", [_function("T#z"), _function("T#y")], two)
+    registry.declare("com.b", [_function("T#x", "com.b")], one)
+    registry.declare("com.a", [_function("T#z"), _function("T#y")], two)
 
     assert _keys(registry) == [("com.a", "T#y"), ("com.a", "T#z"), ("com.b", "T#x")]
 
-    registry.unregister(two, ["T#z", "T#x"])
+    registry.withdraw(two, ["T#z", "T#x"])
     assert _keys(registry) == [("com.a", "T#y"), ("com.b", "T#x")]
 
-    registry.unregister(two)
-    assert _keys(registry) == [("com.b", "T#x")]
+    assert registry.unbind(two) == (("com.a", "T#y"),)
+    assert registry.provider_of(("com.a", "T#y")) is None
+    assert registry.provider_of(("com.b", "T#x")) is one
+    assert _keys(registry) == [("com.a", "T#y"), ("com.b", "T#x")]
 
 
 @pytest.mark.requirement("appfunctions.provider.duplicate-refused")
@@ -51,23 +51,21 @@ async def test_a_function_of_another_live_provider_is_refused_and_nothing_of_the
     None
 ):
     registry, one, two = Registry(), Idle(), Idle()
-    registry.register("com.a", [_function("T#x")], one)
+    registry.declare("com.a", [_function("T#x")], one)
 
     with pytest.raises(SimulatorFault) as refused:
-        registry.register("com.a", [_function("T#new"), _function("T#x")], two)
+        registry.declare("com.a", [_function("T#new"), _function("T#x")], two)
 
     assert refused.value.kind is FaultKind.ALREADY_EXISTS
     assert refused.value.message.startswith("App function already registered for ID: T#x of com.a")
     assert _keys(registry) == [("com.a", "T#x")]
-    found = registry.find("com.a", "T#x")
-    assert found is not None
-    assert found.provider is one
+    assert registry.provider_of(("com.a", "T#x")) is one
 
 
 async def test_two_apps_may_have_functions_of_the_same_identifier() -> None:
     registry = Registry()
-    registry.register("com.a", [_function("T#x")], Idle())
-    registry.register("com.b", [_function("T#x", "com.b")], Idle())
+    registry.declare("com.a", [_function("T#x")], Idle())
+    registry.declare("com.b", [_function("T#x", "com.b")], Idle())
 
     assert len(_keys(registry)) == 2
 
@@ -87,7 +85,7 @@ async def test_metadata_that_no_service_can_have_is_refused(
     registry = Registry()
 
     with pytest.raises(SimulatorFault) as refused:
-        registry.register("com.a", functions, Idle())
+        registry.declare("com.a", functions, Idle())
 
     assert refused.value.kind is kind
     assert _keys(registry) == []
@@ -101,12 +99,12 @@ async def test_a_restarted_provider_waits_for_the_end_of_its_predecessor_but_not
     timeout: float, leave: bool, free: bool
 ) -> None:
     registry, old = Registry(), Idle()
-    registry.register("com.a", [_function("T#x")], old)
+    registry.declare("com.a", [_function("T#x")], old)
     waiting = asyncio.create_task(registry.wait_free("com.a", ["T#x"], timeout))
     await asyncio.sleep(0)
 
     if leave:
-        registry.unregister(old)
+        registry.unbind(old)
     await soon(waiting)
 
-    assert (registry.find("com.a", "T#x") is None) is free
+    assert (registry.provider_of(("com.a", "T#x")) is None) is free

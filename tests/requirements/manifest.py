@@ -1,7 +1,8 @@
 """The manifest's format, and reading it.
 
-One YAML file holds the entries of one area, sorted by id. An entry names either a public page
-(`source`) or, where Android documents nothing, the reason of the choice (`ours`).
+A YAML file holds entries of one area, sorted by id: `AREA.yaml`, and `AREA_PART.yaml` for a part of
+it. An entry names either a public page (`source`) or, where Android documents nothing, the reason
+of the choice (`ours`).
 """
 
 from __future__ import annotations
@@ -128,15 +129,24 @@ def load_manifest(folder: Path = MANIFEST) -> tuple[Requirement, ...]:
     in order or in the wrong file, and a page that is not public.
     """
     found: list[Requirement] = []
+    read: set[Path] = set()
     for area in Area:
-        found += _load_area(folder / f"{area}.yaml", area)
-    stray = {path.stem for path in folder.glob("*.y*ml")} - set(Area)
+        parts = sorted(folder.glob(f"{area}_*.yaml"))
+        read |= {folder / f"{area}.yaml", *parts}
+        entries: dict[str, Requirement] = {}
+        for path in (folder / f"{area}.yaml", *parts):
+            for entry in _load_file(path, area):
+                if entry.id in entries:
+                    raise ManifestError(f"{path.name}: {entry.id!r} is used twice")
+                entries[entry.id] = entry
+        found += [entries[name] for name in sorted(entries)]
+    stray = {path.stem for path in set(folder.glob("*.y*ml")) - read}
     if stray:
         raise ManifestError(f"{folder} has files of no area: {', '.join(sorted(stray))}")
     return tuple(found)
 
 
-def _load_area(path: Path, area: Area) -> Sequence[Requirement]:
+def _load_file(path: Path, area: Area) -> Sequence[Requirement]:
     try:
         entries = _ManifestFile.model_validate(yaml.safe_load(path.read_text())).requirements
     except (OSError, yaml.YAMLError, ValueError) as error:
