@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar, dataclass_transform, overload
 
+from pydantic import BaseModel
+
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Class = TypeVar("_Class", bound=type[Any])
 _Service = TypeVar("_Service", bound="type[AppFunctionService]")
@@ -19,6 +21,9 @@ _DECLARATION = "__app_function_declaration__"
 _ACCESS_LEVEL = "__app_function_access_level__"
 _ENTRY_POINT = "__app_function_entry_point__"
 _SERIALIZABLE = "__app_function_serializable__"
+_INSTRUCTION = "__app_function_instruction__"
+_SIGNATURE = "__app_function_signature__"
+_SCHEMA = "__app_function_schema__"
 
 
 class AppFunctionMetadata:
@@ -33,6 +38,10 @@ class AppFunctionMetadata:
     """The app, and holders of EXECUTE_APP_FUNCTIONS_SYSTEM."""
     ACCESS_LEVEL_ANDROID_TRUSTED: Final = 300
     """The app, system surfaces, and certified agents. The default."""
+    SCOPE_GLOBAL: Final = 0
+    """The whole app."""
+    SCOPE_ACTIVITY: Final = 1
+    """The activities that registered it."""
 
 
 ACCESS_LEVELS: Final = frozenset({100, 200, 300})
@@ -94,6 +103,12 @@ class AppFunctionException(Exception):
         self.error_message = error_message
         self.extras = extras
 
+    @property
+    def error_category(self) -> int:
+        """`ERROR_CATEGORY_*`: 1 request, 2 system, 3 app, 0 for codes outside 1000 to 3999."""
+        thousands = self.error_code // 1000
+        return thousands if thousands in (1, 2, 3) else 0
+
 
 @dataclass(frozen=True, kw_only=True)
 class Declaration:
@@ -119,6 +134,15 @@ class EntryPoint:
     service_name: str
     app_function_xml_file_name: str
     class_name: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchemaDefinition:
+    """What `app_function_schema_definition` recorded."""
+
+    category: str
+    name: str
+    version: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,19 +258,81 @@ def app_function_serializable(
 def app_function_serializable(cls: Any = None, /, *, is_described_by_kdoc: bool = False) -> Any:
     """Make a class a frozen dataclass that app functions take and return.
 
-    A class that is a dataclass already keeps its own settings. `is_described_by_kdoc` takes the
-    descriptions from the class's docstring and from the strings below its fields.
+    A class that is a dataclass or a pydantic model already keeps its own settings.
+    `is_described_by_kdoc` takes the descriptions from the class's docstring and from the strings
+    below its fields.
 
     Source: https://developer.android.com/reference/kotlin/androidx/appfunctions/AppFunctionSerializable
     """
 
     def mark(target: type[Any]) -> type[Any]:
-        own = "__dataclass_fields__" in vars(target)
+        own = "__dataclass_fields__" in vars(target) or issubclass(target, BaseModel)
         made = target if own else dataclasses.dataclass(frozen=True)(target)
         setattr(made, _SERIALIZABLE, Serializable(is_described_by_kdoc=is_described_by_kdoc))
         return made
 
     return mark if cls is None else mark(cls)
+
+
+def app_function_instruction(instruction: str) -> Callable[[_Function], _Function]:
+    """Give the model more to read about a function than its description.
+
+    Source: https://developer.android.com/reference/kotlin/androidx/appfunctions/AppFunctionInstruction
+    """
+    if not instruction.strip():
+        raise ValueError("instruction is empty; say what the model should know")
+    return _mark(_INSTRUCTION, instruction)
+
+
+def app_function_schema_definition(
+    *, category: str, name: str, version: int
+) -> Callable[[_Function], _Function]:
+    """Say that the function follows a predefined schema. In Kotlin it stands at the interface.
+
+    Raises ValueError for an empty name or category, and a version below 1.
+
+    Source: https://developer.android.com/reference/kotlin/androidx/appfunctions/AppFunctionSchemaDefinition
+    """
+    if not category or not name or version < 1:
+        raise ValueError(
+            f"category={category!r}, name={name!r}, version={version!r}; give both names and a "
+            "version from 1 up"
+        )
+    return _mark(_SCHEMA, SchemaDefinition(category=category, name=name, version=version))
+
+
+def app_function_signature(
+    *, scope: int = AppFunctionMetadata.SCOPE_GLOBAL
+) -> Callable[[_Service], _Service]:
+    """Declare the functions of a service for registration at run time: no service runs them.
+
+    Args:
+        scope: `AppFunctionMetadata.SCOPE_GLOBAL`, or SCOPE_ACTIVITY for functions that belong to
+            the activities that register them.
+
+    Raises:
+        ValueError: `scope` is neither.
+
+    Source: https://developer.android.com/reference/kotlin/androidx/appfunctions/AppFunctionSignature
+    """
+    if scope not in (AppFunctionMetadata.SCOPE_GLOBAL, AppFunctionMetadata.SCOPE_ACTIVITY):
+        raise ValueError(f"scope={scope!r}; use AppFunctionMetadata.SCOPE_GLOBAL or SCOPE_ACTIVITY")
+    return _mark(_SIGNATURE, scope)
+
+
+def signature_scope_of(service: type[Any]) -> int | None:
+    """The scope of functions that are registered at run time; None for those of a service."""
+    found = vars(service).get(_SIGNATURE)
+    return found if isinstance(found, int) else None
+
+
+def schema_of(function: object) -> SchemaDefinition | None:
+    found = getattr(function, _SCHEMA, None)
+    return found if isinstance(found, SchemaDefinition) else None
+
+
+def instruction_of(function: object) -> str:
+    return str(getattr(function, _INSTRUCTION, ""))
 
 
 def declaration_of(function: object) -> Declaration | None:

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
+
+from pydantic import ValidationError
 
 from aicore_protos import appfunctions_pb2 as pb
 from aicore_protos import types_pb2
 from aicore_sim.device.errors import AppFunctionCode, AppFunctionError
 from appfunctions_host.data_types import DataType, Property
+from appfunctions_host.proxies import is_of
 from appfunctions_host.schema import FunctionDefinition
 
 _RANGES = {pb.TYPE_INT: (-(2**31), 2**31 - 1), pb.TYPE_LONG: (-(2**63), 2**63 - 1)}
@@ -40,15 +44,28 @@ class _Mismatch(Exception):
     """A value that does not fit; the caller knows which function it is for."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ArgumentRules:
+    """Switches of the platform profile; what a phone's library does is not documented."""
+
+    ignore_unknown: bool = False
+    enforce_constraints: bool = True
+
+
+STRICT = ArgumentRules()
+
+
 def decode_arguments(
-    function: FunctionDefinition, parameters: types_pb2.ObjectValue
+    function: FunctionDefinition,
+    parameters: types_pb2.ObjectValue,
+    rules: ArgumentRules = STRICT,
 ) -> dict[str, Any]:
     """The keyword arguments of a call; left-out optional ones get their zero value, as on Android.
 
     Raises AppFunctionError (1001) naming the function, the parameter, and both types.
     """
     try:
-        return _decode_fields(function.parameters, parameters, "Parameter", "")
+        return _decode_fields(function.parameters, parameters, "Parameter", "", rules)
     except _Mismatch as error:
         raise AppFunctionError(
             AppFunctionCode.INVALID_ARGUMENT, f"{function.identifier}: {error}"
@@ -66,13 +83,19 @@ def encode_result(function: FunctionDefinition, result: object) -> types_pb2.Val
 
 
 def _decode_fields(
-    properties: Sequence[Property], value: types_pb2.ObjectValue, noun: str, prefix: str
+    properties: Sequence[Property],
+    value: types_pb2.ObjectValue,
+    noun: str,
+    prefix: str,
+    rules: ArgumentRules,
 ) -> dict[str, Any]:
     given: dict[str, types_pb2.Value] = {}
     known = {item.name for item in properties}
     for field in value.fields:
         path = prefix + field.name
         if field.name not in known:
+            if rules.ignore_unknown:
+                continue
             names = ", ".join(item.name for item in properties) or "none"
             raise _Mismatch(f"{noun} {path!r} is unknown; the declared ones are: {names}")
         if field.name in given:
@@ -82,7 +105,7 @@ def _decode_fields(
     for item in properties:
         path = prefix + item.name
         if item.name in given:
-            made[item.name] = _decode(item.data_type, given[item.name], noun, path)
+            made[item.name] = _decode(item.data_type, given[item.name], noun, path, rules)
         elif item.is_required and not item.data_type.is_nullable:
             raise _Mismatch(
                 f"{noun} {path!r} should be the type of {item.data_type.kotlin_name}, "
@@ -93,7 +116,20 @@ def _decode_fields(
     return made
 
 
-def _decode(data_type: DataType, value: types_pb2.Value, noun: str, path: str) -> Any:
+def _decode(
+    data_type: DataType, value: types_pb2.Value, noun: str, path: str, rules: ArgumentRules
+) -> Any:
+    found = _decode_value(data_type, value, noun, path, rules)
+    if data_type.constraint is not None and found is not None and rules.enforce_constraints:
+        problem = data_type.constraint.problem(found)
+        if problem is not None:
+            raise _Mismatch(f"{noun} {path!r} is not allowed: {problem}")
+    return found
+
+
+def _decode_value(
+    data_type: DataType, value: types_pb2.Value, noun: str, path: str, rules: ArgumentRules
+) -> Any:
     kind = value.WhichOneof("kind")
     if kind == "null_value" and data_type.is_nullable:
         return None
@@ -115,18 +151,46 @@ def _decode(data_type: DataType, value: types_pb2.Value, noun: str, path: str) -
         case pb.TYPE_ARRAY if kind == "list_value" and data_type.item is not None:
             item = data_type.item
             return [
-                _decode(item, element, noun, f"{path}[{index}]")
+                _decode(item, element, noun, f"{path}[{index}]", rules)
                 for index, element in enumerate(value.list_value.values)
             ]
-        case pb.TYPE_OBJECT if kind == "object_value" and data_type.object_class is not None:
-            fields = _decode_fields(data_type.properties, value.object_value, noun, f"{path}.")
+        case pb.TYPE_OBJECT if kind == "object_value":
+            properties, given = data_type.properties, value.object_value
+            fields = _decode_fields(properties, given, noun, f"{path}.", rules)
             try:
-                return data_type.object_class(**fields)
+                if data_type.proxy is not None:
+                    return data_type.proxy.read(fields)
+                if data_type.object_class is not None:
+                    return data_type.object_class(**fields)
             except (TypeError, ValueError) as error:
-                raise _Mismatch(f"{noun} {path!r} was refused: {error}") from error
+                raise _Mismatch(f"{noun} {path!r} was refused: {_refusal(error)}") from error
+            raise _wrong(data_type, noun, path, "object")
+        case pb.TYPE_ONE_OF if kind == "object_value":
+            return _decode_one_of(data_type, value, noun, path, rules)
         case _:
             got = "Int" if kind == "int_value" and _is_int(value) else _KINDS[kind]
             raise _wrong(data_type, noun, path, got)
+
+
+def _decode_one_of(
+    data_type: DataType, value: types_pb2.Value, noun: str, path: str, rules: ArgumentRules
+) -> Any:
+    """The first alternative that fits (ours: an object on the wire does not say which it is)."""
+    problems = []
+    for choice in data_type.choices:
+        try:
+            return _decode(choice, value, noun, path, rules)
+        except _Mismatch as error:
+            problems.append(f"{choice.kotlin_name}: {error}")
+    raise _Mismatch(f"{noun} {path!r} fits none of its types ({'; '.join(problems)})")
+
+
+def _refusal(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        return "; ".join(
+            f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()
+        )
+    return str(error)
 
 
 def _encode(data_type: DataType, value: object, path: str) -> types_pb2.Value:
@@ -153,6 +217,21 @@ def _encode(data_type: DataType, value: object, path: str) -> types_pb2.Value:
             item = data_type.item
             values = [_encode(item, one, f"{path}[{index}]") for index, one in enumerate(value)]
             return types_pb2.Value(list_value=types_pb2.ListValue(values=values))
+        case pb.TYPE_OBJECT if data_type.proxy is not None and is_of(data_type.proxy, value):
+            try:
+                parts = data_type.proxy.write(value)
+            except ValueError as error:
+                raise _Mismatch(f"{path}: {error}") from None
+            made = types_pb2.ObjectValue()
+            for part, inner_value in zip(data_type.properties, parts, strict=True):
+                inner = _encode(part.data_type, inner_value, f"{path}.{part.name}")
+                made.fields.append(types_pb2.ObjectValue.Field(name=part.name, value=inner))
+            return types_pb2.Value(object_value=made)
+        case pb.TYPE_ONE_OF:
+            for choice in data_type.choices:
+                if choice.object_class is not None and type(value) is choice.object_class:
+                    return _encode(choice, value, path)
+            raise _bad_result(data_type, value, path)
         case pb.TYPE_OBJECT if data_type.object_class is not None and isinstance(
             value, data_type.object_class
         ):

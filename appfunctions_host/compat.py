@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from aicore_protos import appfunctions_pb2 as pb
 from aicore_sim.device.errors import AppFunctionCode, AppFunctionError
 from appfunctions_host.annotations import AppFunctionMetadata
+from appfunctions_host.codec import STRICT, ArgumentRules
 
 NATIVE_LEVELS_SDK = 3_700_002
 """`SDK_INT_FULL` of Android 17.2, from which on the library leaves levels to the platform."""
@@ -37,6 +38,7 @@ class ProviderEnvironment:
 
     sdk_int_full: int = NATIVE_LEVELS_SDK
     uid: int = 0
+    rules: ArgumentRules = STRICT
 
 
 def verify_caller(

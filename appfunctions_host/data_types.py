@@ -1,9 +1,11 @@
 """Python type hints as the data types of `androidx.appfunctions.metadata`.
 
 Supported: `int` (Kotlin Int), `Annotated[int, Long]`, `float` (Double), `Annotated[float, Float]`,
-`bool`, `str`, `bytes`, lists of `int`, `float`, `bool` and `str`, classes annotated with
-`app_function_serializable` and lists of them, each also `| None`; and `None` as a result (Unit).
-Everything else is refused when the function is registered.
+`bool`, `str`, `bytes`, lists of `int`, `float`, `bool` and `str`; dates, times, time zones and
+`Uri` (see `proxies`); dataclasses and pydantic models annotated with `app_function_serializable`,
+and unions of them (one-of); lists of all these, each also `| None`; and `None` as a result (Unit).
+Constraints stand in `Annotated` (see `constraints`). Everything else is refused when the function
+is registered.
 
 Source: https://developer.android.com/reference/kotlin/androidx/appfunctions/AppFunctionDeclaration
 """
@@ -11,16 +13,28 @@ Source: https://developer.android.com/reference/kotlin/androidx/appfunctions/App
 from __future__ import annotations
 
 import dataclasses
+import enum
 import inspect
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Union, get_args, get_origin
 
+from pydantic import BaseModel
+
 from aicore_protos import appfunctions_pb2 as pb
 from appfunctions_host.annotations import Float, Long, serializable_of
+from appfunctions_host.constraints import (
+    FORMAT_URI,
+    AppFunctionIntValueConstraint,
+    AppFunctionStringValueConstraint,
+    AppFunctionUriValueConstraint,
+    Constraint,
+)
 from appfunctions_host.descriptions import describe_fields
+from appfunctions_host.patterns import PatternType
+from appfunctions_host.proxies import INSTANT, PROXIES, URI, Instant, Proxy
 
 _SCALARS: Mapping[object, pb.DataType] = {
     int: pb.TYPE_INT,
@@ -39,6 +53,7 @@ _ITEMS = frozenset(
         pb.TYPE_BOOLEAN,
         pb.TYPE_STRING,
         pb.TYPE_OBJECT,
+        pb.TYPE_ONE_OF,
     }
 )
 # Kotlin's default expressions are not transported, so only types with a zero value can be left
@@ -90,12 +105,21 @@ class DataType:
     qualified_name: str = ""
     properties: tuple[Property, ...] = ()
     description: str = ""
+    proxy: Proxy | None = None
+    """Of an OBJECT that stands for a type of the standard library."""
+    choices: tuple[DataType, ...] = ()
+    """Of a ONE_OF, in the order in which they are tried."""
+    constraint: Constraint | None = None
 
     @property
     def kotlin_name(self) -> str:
         """How messages name the type."""
         if self.kind == pb.TYPE_ARRAY and self.item is not None:
             name = f"List<{self.item.kotlin_name}>"
+        elif self.proxy is not None:
+            name = self.proxy.kotlin_name
+        elif self.choices:
+            name = " or ".join(choice.kotlin_name for choice in self.choices)
         elif self.object_class is not None:
             name = self.object_class.__name__
         else:
@@ -120,15 +144,28 @@ class DataType:
             description=description or self.description,
             object_qualified_name=self.qualified_name,
             required=[item.name for item in self.properties if item.is_required],
+            one_of=[choice.to_proto() for choice in self.choices],
         )
-        if self.item is not None:
-            made.item_type.CopyFrom(self.item.to_proto())
+        match self.constraint:
+            case AppFunctionIntValueConstraint(enum_values=values):
+                made.enum_values.extend(map(str, values))
+            case AppFunctionStringValueConstraint() as constraint:
+                made.enum_values.extend(constraint.enum_values)
+                made.format = constraint.format
+                for matcher in constraint.pattern_matchers:
+                    made.patterns.add(value=matcher.pattern, type=int(matcher.type))
+            case AppFunctionUriValueConstraint(allowed_schemes=schemes):
+                uri = made.properties[0].data_type if made.properties else made
+                for scheme in schemes:
+                    uri.patterns.add(value=f"{scheme}:", type=int(PatternType.PREFIX))
         for item in self.properties:
             made.properties.append(
                 pb.DataTypeMetadata.Property(
                     name=item.name, data_type=item.data_type.to_proto(item.description)
                 )
             )
+        if self.item is not None:
+            made.item_type.CopyFrom(self.item.to_proto())
         return made
 
 
@@ -176,6 +213,8 @@ def data_type(hint: object, place: Place) -> DataType:
     if isinstance(hint, type) and origin is None:
         if hint in _SCALARS:
             return DataType(kind=_SCALARS[hint])
+        if hint in PROXIES:
+            return _proxied(PROXIES[hint])
         if serializable_of(hint) is not None:
             return _object(hint, place)
     raise place.refuse(f"{_name(hint)} is not supported; {_advice(hint, origin)}")
@@ -207,34 +246,94 @@ def type_hints(target: object, place: Place) -> dict[str, Any]:
 
 def _annotated(hint: object, place: Place) -> DataType:
     base, *extras = get_args(hint)
-    markers = tuple(item for item in extras if item is Long or item is Float)
+    markers = tuple(item for item in extras if item in (Long, Float, Instant))
+    constraints = [item for item in extras if isinstance(item, Constraint)]
     if get_origin(base) in (Union, types.UnionType):
-        return _union(base, markers, place)
+        return _constrained(_union(base, markers, place), constraints, place)
     if not markers:
-        return data_type(base, place)
+        return _constrained(data_type(base, place), constraints, place)
+    if len(markers) == 1 and (base, markers[0]) == (INSTANT.python_type, Instant):
+        return _proxied(INSTANT)
     if (base, markers[0]) not in _MARKED or len(markers) > 1:
         raise place.refuse(
-            f"{_name(hint)} is not supported; use Annotated[int, Long] or Annotated[float, Float]"
+            f"{_name(hint)} is not supported; use Annotated[int, Long], Annotated[float, Float] or "
+            "Annotated[datetime, Instant]"
         )
-    return DataType(kind=_MARKED[base, markers[0]])
+    return _constrained(DataType(kind=_MARKED[base, markers[0]]), constraints, place)
+
+
+def _constrained(found: DataType, constraints: list[Constraint], place: Place) -> DataType:
+    """The type with its constraint, which is for the items of a list."""
+    if not constraints:
+        return found
+    if len(constraints) > 1:
+        raise place.refuse("has several constraints; give one")
+    if found.kind == pb.TYPE_ARRAY and found.item is not None:
+        item = _constrained(found.item, constraints, place)
+        return dataclasses.replace(found, item=item)
+    constraint = constraints[0]
+    fits = {
+        AppFunctionStringValueConstraint: found.kind == pb.TYPE_STRING,
+        AppFunctionIntValueConstraint: found.kind == pb.TYPE_INT,
+        AppFunctionUriValueConstraint: found.proxy is URI,
+    }[type(constraint)]
+    if not fits:
+        raise place.refuse(
+            f"{type(constraint).__name__} is not for {found.kotlin_name}; "
+            "it stands at a str, an int or a Uri"
+        )
+    return dataclasses.replace(found, constraint=constraint)
+
+
+def _proxied(proxy: Proxy) -> DataType:
+    return DataType(
+        kind=pb.TYPE_OBJECT,
+        proxy=proxy,
+        qualified_name=proxy.qualified_name,
+        properties=tuple(
+            Property(
+                name=name,
+                data_type=DataType(
+                    kind=kind,
+                    constraint=AppFunctionStringValueConstraint(format=FORMAT_URI)
+                    if proxy is URI
+                    else None,
+                ),
+                is_required=True,
+            )
+            for name, kind in proxy.properties
+        ),
+    )
 
 
 def _union(hint: object, markers: tuple[object, ...], place: Place) -> DataType:
     members = [member for member in get_args(hint) if member is not types.NoneType]
-    if len(members) != 1 or len(get_args(hint)) == 1:
-        raise place.refuse(f"{_name(hint)} is not supported; only `T | None` is")
-    inner: Any = members[0]
-    for marker in markers:
-        inner = Annotated[inner, marker]
-    return dataclasses.replace(data_type(inner, place), is_nullable=True)
+    nullable = len(members) < len(get_args(hint))
+    if len(members) == 1 and nullable:
+        inner: Any = members[0]
+        for marker in markers:
+            inner = Annotated[inner, marker]
+        return dataclasses.replace(data_type(inner, place), is_nullable=True)
+    if markers or not all(serializable_of(member) is not None for member in members):
+        raise place.refuse(
+            f"{_name(hint)} is not supported; only `T | None` is, and unions of classes annotated "
+            "with @app_function_serializable"
+        )
+    names = "Or".join(class_path(member) for member in members)
+    return DataType(
+        kind=pb.TYPE_ONE_OF,
+        is_nullable=nullable,
+        qualified_name=f"{place.package}.{names}",
+        choices=tuple(data_type(member, place) for member in members),
+    )
 
 
 def _list(hint: object, place: Place) -> DataType:
     item = data_type(get_args(hint)[0], place)
     if item.is_nullable or item.kind not in _ITEMS:
         raise place.refuse(
-            f"{_name(hint)} is not supported; lists hold int, float, bool, str or serializable "
-            "classes, and no None"
+            f"{_name(hint)} is not supported; lists hold int, float, bool, str, dates, times, Uri "
+            "or serializable classes, and no None"
         )
     return DataType(kind=pb.TYPE_ARRAY, item=item)
 
@@ -247,24 +346,16 @@ def _object(cls: type[Any], place: Place) -> DataType:
     marker = serializable_of(cls)
     described = marker is not None and marker.is_described_by_kdoc
     description, texts = describe_fields(cls) if described else ("", {})
-    properties = []
-    for field in dataclasses.fields(cls):
-        where = inner.at(f"property {field.name!r} of {cls.__name__}")
-        if not field.init:
-            raise where.refuse("a field with init=False cannot be read from a call")
-        has_default = (
-            field.default is not dataclasses.MISSING
-            or field.default_factory is not dataclasses.MISSING
+    properties = [
+        make_property(
+            name,
+            hints[name],
+            default=default,
+            description=texts.get(name, "") or own_text,
+            place=inner.at(f"property {name!r} of {cls.__name__}"),
         )
-        properties.append(
-            make_property(
-                field.name,
-                hints[field.name],
-                default=field.default if has_default else inspect.Parameter.empty,
-                description=texts.get(field.name, ""),
-                place=where,
-            )
-        )
+        for name, default, own_text in _fields(cls, inner)
+    ]
     return DataType(
         kind=pb.TYPE_OBJECT,
         object_class=cls,
@@ -274,6 +365,29 @@ def _object(cls: type[Any], place: Place) -> DataType:
     )
 
 
+def _fields(cls: type[Any], place: Place) -> Iterator[tuple[str, object, str]]:
+    """Name, default (or `inspect.Parameter.empty`) and description of each field."""
+    if issubclass(cls, BaseModel):
+        for name, info in cls.model_fields.items():
+            if info.alias is not None:
+                raise place.at(f"property {name!r} of {cls.__name__}").refuse(
+                    f"has the alias {info.alias!r}, which is not supported"
+                )
+            default = inspect.Parameter.empty if info.is_required() else info.default
+            yield name, default, info.description or ""
+        return
+    for field in dataclasses.fields(cls):
+        if not field.init:
+            raise place.at(f"property {field.name!r} of {cls.__name__}").refuse(
+                "a field with init=False cannot be read from a call"
+            )
+        has_default = (
+            field.default is not dataclasses.MISSING
+            or field.default_factory is not dataclasses.MISSING
+        )
+        yield field.name, field.default if has_default else inspect.Parameter.empty, ""
+
+
 def class_path(cls: type[Any]) -> str:
     """The class's name with its enclosing classes, without functions around it."""
     return cls.__qualname__.rpartition("<locals>.")[2]
@@ -281,6 +395,8 @@ def class_path(cls: type[Any]) -> str:
 
 def _advice(hint: object, origin: object) -> str:
     key: Any = origin or hint
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+        return "use str or int with an AppFunctionStringValueConstraint or …IntValueConstraint"
     if isinstance(key, type) and key not in _HINTS and key.__module__ != "builtins":
         return "annotate the class with @app_function_serializable"
     return _HINTS.get(key, "use a primitive, a list, or a serializable class")

@@ -16,6 +16,7 @@ from appfunctions_host.access import AccessRules
 from appfunctions_host.audit import AuditJournal
 from appfunctions_host.cancellation import Cancellations
 from appfunctions_host.catalog import Catalog
+from appfunctions_host.codec import ArgumentRules
 from appfunctions_host.declarations import DeclarationStore
 from appfunctions_host.dispatch import EXECUTION_TIMEOUT, Dispatcher
 from appfunctions_host.explain import Explainer
@@ -62,6 +63,10 @@ class AppFunctionHost:
         self._connection = connection
         self.sdk_int_full = chosen.sdk_int_full
         self.cancellation_timeout = cancellation_timeout
+        self.argument_rules = ArgumentRules(
+            ignore_unknown=chosen.app_functions.unknown_arguments == "ignore",
+            enforce_constraints=chosen.app_functions.enforce_constraints,
+        )
         self.packages = packages
         self.rules = AccessRules(chosen.app_functions)
         self.registry = Registry(DeclarationStore(connection), self._uid_of)
@@ -101,7 +106,7 @@ class AppFunctionHost:
 
     def add_local(self, provider: LocalProvider) -> None:
         """Serve an app inside this process. Raises SimulatorFault as `Registry.register`."""
-        provider.attach(self.packages, self.sdk_int_full)
+        provider.attach(self.packages, self.sdk_int_full, self.argument_rules)
         self.registry.declare(provider.package_name, provider.invoker.metadata, provider)
 
     def on_device_change(self, listener: Callable[[], None]) -> None:

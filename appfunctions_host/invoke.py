@@ -90,7 +90,7 @@ class Invoker:
                 self.environment,
             )
         try:
-            arguments = decode_arguments(method.definition, parameters)
+            arguments = decode_arguments(method.definition, parameters, self.environment.rules)
             if method.definition.is_async:
                 result = await method.bound(**arguments)
             else:

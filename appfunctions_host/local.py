@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from aicore_protos import types_pb2
 from aicore_sim.device.packages import PackageStore
 from appfunctions_host.annotations import AppFunctionService
+from appfunctions_host.codec import STRICT, ArgumentRules
 from appfunctions_host.compat import ProviderEnvironment
 from appfunctions_host.invoke import Invoker
 from appfunctions_host.registry import ProviderCall
@@ -34,6 +35,7 @@ class LocalProvider:
         self.invoker = Invoker(package_name, services)
         self._packages: PackageStore | None = None
         self._sdk_int_full = 0
+        self._rules = STRICT
         self._digest: str | None = None
         self._replaced = False
         started: concurrent.futures.Future[None] = concurrent.futures.Future()
@@ -45,10 +47,13 @@ class LocalProvider:
         self._thread.start()
         started.result(_START_SECONDS)
 
-    def attach(self, packages: PackageStore, sdk_int_full: int) -> None:
+    def attach(
+        self, packages: PackageStore, sdk_int_full: int, rules: ArgumentRules = STRICT
+    ) -> None:
         """Tell the app which device it runs on. Before the first call."""
         self._packages = packages
         self._sdk_int_full = sdk_int_full
+        self._rules = rules
 
     def is_current(self) -> bool:
         """False while the app is not installed, and once another certificate's app is.
@@ -71,7 +76,7 @@ class LocalProvider:
             return False
         if package.uid != self.invoker.environment.uid:
             self.invoker.environment = ProviderEnvironment(
-                sdk_int_full=self._sdk_int_full, uid=package.uid
+                sdk_int_full=self._sdk_int_full, uid=package.uid, rules=self._rules
             )
         return True
 

@@ -26,6 +26,7 @@ from aicore_sim.rpc.server import MAX_MESSAGE_BYTES, stop_event
 from aicore_sim.rpc.status import to_detail
 from appfunctions_host.annotations import AppFunctionService
 from appfunctions_host.apps import AppSpecError, load_apps
+from appfunctions_host.codec import ArgumentRules
 from appfunctions_host.compat import ProviderEnvironment
 from appfunctions_host.data_types import DefinitionError
 from appfunctions_host.invoke import Invoker
@@ -128,8 +129,14 @@ class _Connection:
     ) -> None:
         match message.WhichOneof("message"):
             case "registered":
+                registered = message.registered
                 self._invoker.environment = ProviderEnvironment(
-                    sdk_int_full=message.registered.sdk_int_full, uid=message.registered.uid
+                    sdk_int_full=registered.sdk_int_full,
+                    uid=registered.uid,
+                    rules=ArgumentRules(
+                        ignore_unknown=registered.ignore_unknown_arguments,
+                        enforce_constraints=not registered.ignore_constraints,
+                    ),
                 )
                 if on_ready is not None:
                     on_ready(list(message.registered.function_identifiers))

@@ -55,6 +55,8 @@ class ProviderServicer(appfunctions_pb2_grpc.AppFunctionProviderServicer):
                     function_identifiers=names,
                     sdk_int_full=self._host.sdk_int_full,
                     uid=identity.uid,
+                    ignore_unknown_arguments=self._host.argument_rules.ignore_unknown,
+                    ignore_constraints=not self._host.argument_rules.enforce_constraints,
                 )
             )
             async for message in provider.messages():

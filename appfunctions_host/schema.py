@@ -11,10 +11,14 @@ from typing import Any
 from aicore_protos import appfunctions_pb2 as pb
 from appfunctions_host.annotations import (
     AccessLevel,
+    AppFunctionMetadata,
     AppFunctionService,
     access_level_of,
     declaration_of,
     entry_point_of,
+    instruction_of,
+    schema_of,
+    signature_scope_of,
 )
 from appfunctions_host.data_types import (
     DataType,
@@ -116,6 +120,7 @@ def _define(
     parameters = tuple(_parameters(function, hints, texts, place))
     result = result_type(hints["return"], place.at("result"))
     level = access_level_of(function) or AccessLevel()
+    scope = signature_scope_of(service)
     identifier = f"{prefix}#{name}"
     metadata = pb.AppFunctionMetadata(
         name=pb.AppFunctionName(package_name=package, function_identifier=identifier),
@@ -131,12 +136,18 @@ def _define(
         response=pb.ResponseMetadata(value_type=result.to_proto(), description=texts.result),
         description=texts.text,
         deprecation_message=str(getattr(function, "__deprecated__", "")),
-        scope=pb.SCOPE_GLOBAL,
+        scope=pb.SCOPE_ACTIVITY if scope == AppFunctionMetadata.SCOPE_ACTIVITY else pb.SCOPE_GLOBAL,
+        service_name="" if scope is None else "@null",
+        instruction=instruction_of(function),
         access_level=level.level,
         is_compat_enforcement_enabled=level.is_compat_enforcement_enabled,
         is_enabled_by_default=declaration.is_enabled,
         timeout_seconds=declaration.timeout_seconds or 0.0,
     )
+    if (schema := schema_of(function)) is not None:
+        metadata.schema.category = schema.category
+        metadata.schema.name = schema.name
+        metadata.schema.version = schema.version
     return FunctionDefinition(
         identifier=identifier,
         method_name=name,

@@ -207,6 +207,13 @@ class AppFunctionsProfile(_Table):
     """`registerAppFunction` exists."""
     denied_code: Literal[1000, 1003]
     """What an execute answers that only the access level forbids."""
+    unknown_arguments: Literal["reject", "ignore"] = "reject"
+    """What the provider's library does with arguments that the function does not declare."""
+    enforce_constraints: bool = True
+    """Whether the provider's library refuses values that a constraint does not allow."""
+    package_visibility: Literal["all", "queries"] = "all"
+    """`queries`: without QUERY_ALL_PACKAGES a caller discovers functions of packages that its
+    queries name, besides its own."""
 
 
 class DeviceProfile(_Table):

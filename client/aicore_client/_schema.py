@@ -24,7 +24,7 @@ _SCALARS = {
     DataType.TYPE_INT: (FunctionType.INTEGER, "int32"),
     DataType.TYPE_STRING: (FunctionType.STRING, ""),
 }
-_PATTERN_LITERAL, _PATTERN_PREFIX, _PATTERN_SIMPLE_GLOB = 0, 1, 2
+_PATTERN_LITERAL, _PATTERN_PREFIX, _PATTERN_SIMPLE_GLOB, _PATTERN_SUFFIX = 0, 1, 2, 4
 
 
 def parameters_schema(function: AppFunctionMetadata) -> FunctionSchema | None:
@@ -151,4 +151,6 @@ def _regular_expression(pattern: StringPattern) -> str:
             character if character in ".*\\" else re.escape(character)
             for character in pattern.value
         )
+    if pattern.type == _PATTERN_SUFFIX:
+        return ".*" + re.escape(pattern.value)
     return pattern.value

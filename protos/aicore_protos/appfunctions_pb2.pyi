@@ -532,14 +532,18 @@ class ProviderMessage(_message.Message):
 class HostMessage(_message.Message):
     __slots__ = ("registered", "call", "cancel", "registration_result")
     class Registered(_message.Message):
-        __slots__ = ("function_identifiers", "sdk_int_full", "uid")
+        __slots__ = ("function_identifiers", "sdk_int_full", "uid", "ignore_unknown_arguments", "ignore_constraints")
         FUNCTION_IDENTIFIERS_FIELD_NUMBER: _ClassVar[int]
         SDK_INT_FULL_FIELD_NUMBER: _ClassVar[int]
         UID_FIELD_NUMBER: _ClassVar[int]
+        IGNORE_UNKNOWN_ARGUMENTS_FIELD_NUMBER: _ClassVar[int]
+        IGNORE_CONSTRAINTS_FIELD_NUMBER: _ClassVar[int]
         function_identifiers: _containers.RepeatedScalarFieldContainer[str]
         sdk_int_full: int
         uid: int
-        def __init__(self, function_identifiers: _Optional[_Iterable[str]] = ..., sdk_int_full: _Optional[int] = ..., uid: _Optional[int] = ...) -> None: ...
+        ignore_unknown_arguments: bool
+        ignore_constraints: bool
+        def __init__(self, function_identifiers: _Optional[_Iterable[str]] = ..., sdk_int_full: _Optional[int] = ..., uid: _Optional[int] = ..., ignore_unknown_arguments: _Optional[bool] = ..., ignore_constraints: _Optional[bool] = ...) -> None: ...
     class RegistrationResult(_message.Message):
         __slots__ = ("registration_id", "error")
         REGISTRATION_ID_FIELD_NUMBER: _ClassVar[int]

@@ -74,6 +74,9 @@ def test_the_pixel_10_is_what_its_sources_say() -> None:
         "app_functions": {
             "permission_gate": "v2", "allowlist": True, "native_levels": True, "search": True,
             "observe": True, "runtime_registration": True, "denied_code": 1000,
+            "unknown_arguments": "reject",
+            "enforce_constraints": True,
+            "package_visibility": "all",
         },
     }  # fmt: skip
     quota = load_profile("pixel-10").quota
