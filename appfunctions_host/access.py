@@ -12,6 +12,7 @@ Source: https://developer.android.com/reference/android/app/appfunctions/AppFunc
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -22,6 +23,7 @@ from aicore_sim.device.permissions import (
     DISCOVER_APP_FUNCTIONS,
     EXECUTE_APP_FUNCTIONS,
     EXECUTE_APP_FUNCTIONS_SYSTEM,
+    QUERY_ALL_PACKAGES,
 )
 from aicore_sim.device.profile import AppFunctionsProfile
 from appfunctions_host.annotations import AppFunctionMetadata
@@ -102,8 +104,18 @@ def may_claim(caller: Identity, claimed_package: str) -> Decision:
 class AccessRules:
     """The rules of one platform generation."""
 
-    def __init__(self, platform: AppFunctionsProfile) -> None:
+    def __init__(
+        self,
+        platform: AppFunctionsProfile,
+        *,
+        is_allowlisted: Callable[[str], bool] = lambda agent: False,
+        queries: Callable[[str], Collection[str]] = lambda package_name: (),
+    ) -> None:
+        """`is_allowlisted`: agents that the shell has made so for every target; `queries`: the
+        packages that an app's manifest names."""
         self._platform = platform
+        self._is_allowlisted = is_allowlisted
+        self._queries = queries
 
     @property
     def levels_are_native(self) -> bool:
@@ -126,6 +138,8 @@ class AccessRules:
         if not self._platform.allowlist:
             return allow(Rule.PERMISSION)
         if caller.allowlist_targets & {target_package, _ANY_TARGET}:
+            return allow(Rule.ALLOWLISTED)
+        if self._is_allowlisted(caller.package_name):
             return allow(Rule.ALLOWLISTED)
         return deny(Rule.NOT_ALLOWLISTED)
 
@@ -153,16 +167,26 @@ class AccessRules:
         return deny(Rule.NO_PERMISSION)
 
     def may_discover(self, caller: Identity, target_package: str, level: int) -> Decision:
-        """Whether searches and states show the function. Every installed package is visible."""
+        """Whether searches and states show the function."""
         if caller.package_name == target_package:
             return allow(Rule.SAME_PACKAGE)
         reads = self.may_read(caller)
         if caller.is_shell or not reads.allowed:
             return reads
+        if not self._sees(caller, target_package):
+            return deny(Rule.NOT_VISIBLE)
         if not self.levels_are_native:
             return allow(Rule.LEVELS_IN_LIBRARY)
         rule = self._level_rule(caller, target_package, level)
         return allow(rule) if rule in _OPEN_LEVELS else deny(rule)
+
+    def _sees(self, caller: Identity, target_package: str) -> bool:
+        """Package visibility, which only discovery asks for."""
+        return (
+            self._platform.package_visibility == "all"
+            or QUERY_ALL_PACKAGES in caller.permissions
+            or target_package in self._queries(caller.package_name)
+        )
 
     def may_see_state(self, caller: Identity, metadata: pb.AppFunctionMetadata) -> Decision:
         """Whether Jetpack shows the state of a function that the caller may discover.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from aicore_protos import appfunctions_pb2 as pb
@@ -77,7 +77,11 @@ class Catalog:
         states: EnabledStates,
         rules: AccessRules,
         registrations: Registrations,
+        *,
+        page_size: Callable[[], int] = lambda: 0,
     ) -> None:
+        """`page_size` is what the shell set for tests of paging, or 0."""
+        self._page_size = page_size
         self._registry = registry
         self._registrations = registrations
         self._states = states
@@ -101,7 +105,7 @@ class Catalog:
         """
         if page_size < 0:
             raise _invalid(f"page_size={page_size}; give 0 or more")
-        size = min(page_size or DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)
+        size = min(page_size or self._page_size() or DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)
         package_name, slash, identifier = page_token.partition("/")
         if page_token and not slash:
             raise _invalid(f"page_token={page_token!r} is not from a previous answer")

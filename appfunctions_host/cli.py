@@ -24,7 +24,7 @@ from aicore_protos import appfunctions_pb2 as pb
 from aicore_sim.device.errors import DeviceError
 from aicore_sim.device.home import DeviceHome, DeviceInUse
 from aicore_sim.rpc.values import to_object
-from appfunctions_host import inspect_commands
+from appfunctions_host import inspect_commands, shell_commands
 from appfunctions_host.command_options import (
     Address,
     As,
@@ -282,6 +282,7 @@ def _require_only_user(user: str) -> None:
 
 
 inspect_commands.add_to(app)
+shell_commands.add_to(app)
 
 
 def run() -> None:

@@ -33,6 +33,7 @@ from appfunctions_host.services import (
     ServiceCommands,
     ServiceStarter,
 )
+from appfunctions_host.shell_settings import ShellSettings
 from appfunctions_host.state import EnabledStates
 
 logger = logging.getLogger(__name__)
@@ -68,7 +69,6 @@ class AppFunctionHost:
             enforce_constraints=chosen.app_functions.enforce_constraints,
         )
         self.packages = packages
-        self.rules = AccessRules(chosen.app_functions)
         self.registry = Registry(DeclarationStore(connection), self._uid_of)
         self.registrations = Registrations(self.registry)
         self.cancellations = Cancellations()
@@ -83,8 +83,20 @@ class AppFunctionHost:
         time = clock or SharedClock(connection)
         self.journal = AuditJournal(connection, time)
         self.faults = HostFaults(connection, time)
+        self.settings = ShellSettings(connection, packages, self.registry)
+        self.rules = AccessRules(
+            chosen.app_functions,
+            is_allowlisted=self.settings.is_allowlisted,
+            queries=self.settings.queries,
+        )
         self._states = EnabledStates(connection)
-        self.catalog = Catalog(self.registry, self._states, self.rules, self.registrations)
+        self.catalog = Catalog(
+            self.registry,
+            self._states,
+            self.rules,
+            self.registrations,
+            page_size=lambda: self.settings.test_page_size,
+        )
         self.dispatcher = Dispatcher(
             self.catalog,
             self._states,

@@ -1,27 +1,12 @@
-"""The enterprise policy of the device, one switch for all users.
-
-The AICore daemon writes it into the device's settings; the host reads it at every call.
-
-Source: https://developer.android.com/reference/android/app/admin/DevicePolicyManager#setAppFunctionsPolicy(int)
-"""
+"""The enterprise policy of the device, as an execution asks for it."""
 
 from __future__ import annotations
 
 import sqlite3
-from enum import StrEnum
 
-SETTING = "app_functions.policy"
-"""Key in the table `settings`; the value is one of `AppFunctionsPolicy`."""
+from aicore_sim.device.app_functions_policy import AppFunctionsPolicy, get_policy
+
 POLICY_TEXT = "Cannot run on a user with a restricted enterprise policy"
-
-
-class AppFunctionsPolicy(StrEnum):
-    """`DevicePolicyManager.APP_FUNCTIONS_*`."""
-
-    NOT_CONTROLLED_BY_POLICY = "not_controlled_by_policy"
-    DISABLED_CROSS_PROFILE = "disabled_cross_profile"
-    """Allows calls inside one user, and so all of a device with one user."""
-    DISABLED = "disabled"
 
 
 class PolicySetting:
@@ -31,11 +16,5 @@ class PolicySetting:
         self._connection = connection
 
     def allows_execution(self) -> bool:
-        """An unknown value restricts, since somebody meant to set a restriction."""
-        row = self._connection.execute(
-            "SELECT value FROM settings WHERE key = ?", (SETTING,)
-        ).fetchone()
-        return row is None or row[0] in (
-            AppFunctionsPolicy.NOT_CONTROLLED_BY_POLICY,
-            AppFunctionsPolicy.DISABLED_CROSS_PROFILE,
-        )
+        """Cross-profile calls do not exist on a device with one user."""
+        return get_policy(self._connection) is not AppFunctionsPolicy.DISABLED

@@ -15,7 +15,7 @@ from pathlib import Path
 import grpc.aio
 from pydantic import ValidationError
 
-from aicore_protos import appfunctions_pb2_grpc
+from aicore_protos import appfunctions_pb2_grpc, appfunctions_shell_pb2_grpc
 from aicore_sim.device.database import open_database
 from aicore_sim.device.home import HOME_VARIABLE, DeviceHome
 from aicore_sim.device.packages import PackageStore
@@ -28,10 +28,15 @@ from appfunctions_host.local import LocalProvider
 from appfunctions_host.process_exit import exit_after
 from appfunctions_host.provider_service import ProviderServicer
 from appfunctions_host.service import ManagerServicer
+from appfunctions_host.shell_service import ShellServicer
 
 logger = logging.getLogger(__name__)
 
-SERVICES = ("aicore.sim.v1.AppFunctionManager", "aicore.sim.v1.AppFunctionProvider")
+SERVICES = (
+    "aicore.sim.v1.AppFunctionManager",
+    "aicore.sim.v1.AppFunctionProvider",
+    "aicore.sim.v1.AppFunctionShell",
+)
 GRACE_SECONDS = 2.0
 EXIT_SECONDS = 4.5
 LOCK_SECONDS = 5.0
@@ -62,10 +67,12 @@ async def start_host(host: AppFunctionHost, packages: PackageStore, address: str
     """Serve `host`; raises `AddressError` as `start_server` does."""
     providers = ProviderServicer(host)
     manager = ManagerServicer(host)
+    shell = ShellServicer(host)
 
     def register(server: grpc.aio.Server) -> None:
         appfunctions_pb2_grpc.add_AppFunctionManagerServicer_to_server(manager, server)
         appfunctions_pb2_grpc.add_AppFunctionProviderServicer_to_server(providers, server)
+        appfunctions_shell_pb2_grpc.add_AppFunctionShellServicer_to_server(shell, server)
 
     server = await start_server(
         address=address, resolve=packages.resolve, services=SERVICES, register=register

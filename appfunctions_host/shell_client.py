@@ -12,7 +12,14 @@ from typing import Any
 import grpc
 
 from aicore_protos import appfunctions_pb2 as pb
-from aicore_protos import appfunctions_pb2_grpc, device_pb2, device_pb2_grpc, errors_pb2, types_pb2
+from aicore_protos import (
+    appfunctions_pb2_grpc,
+    appfunctions_shell_pb2_grpc,
+    device_pb2,
+    device_pb2_grpc,
+    errors_pb2,
+    types_pb2,
+)
 from aicore_sim.device.home import DeviceHome
 from aicore_sim.rpc.server import MAX_MESSAGE_BYTES
 from appfunctions_host.wire_errors import error_detail, error_text
@@ -56,6 +63,7 @@ class HostClient:
     ) -> None:
         """`shell` makes bare method names whole; by default the caller itself does."""
         self._stub: Any = appfunctions_pb2_grpc.AppFunctionManagerStub(channel)
+        self._set_up: Any = appfunctions_shell_pb2_grpc.AppFunctionShellStub(channel)
         self._metadata = (("authorization", f"Bearer {token}"),)
         self._shell = shell or self
 
@@ -130,6 +138,14 @@ class HostClient:
         )
         response: pb.ExplainResponse = self._call(self._stub.Explain, request)
         return response
+
+    def manage(self, method: str, request: object) -> Any:
+        """A call of AppFunctionManager that needs the control token."""
+        return self._call(getattr(self._stub, method), request)
+
+    def set_up(self, method: str, request: object) -> Any:
+        """A call of AppFunctionShell."""
+        return self._call(getattr(self._set_up, method), request)
 
     def watch(self, *, after_id: int, follow: bool) -> Iterator[pb.AppFunctionDecision]:
         """Decisions after `after_id`; without `follow` only those that are recorded.

@@ -14,7 +14,7 @@ from grpc_tools import protoc
 ROOT = Path(__file__).resolve().parent.parent / "protos"
 PACKAGE = ROOT / "aicore_protos"
 TOOLCHAIN = "1.85.1"
-SERVICES = ("aicore", "appfunctions", "device")
+SERVICES = ("aicore", "appfunctions", "appfunctions_shell", "device")
 
 
 def generate(out: Path) -> dict[str, str]:

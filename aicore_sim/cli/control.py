@@ -168,6 +168,12 @@ class Control:
         found: device_pb2.Foreground = self._call(self._stub.SetImportance, request)
         return found
 
+    def app_functions_policy(self, policy: str = "") -> str:
+        """The enterprise policy for app functions, set before if one is given."""
+        request = device_pb2.SetAppFunctionsPolicyRequest(policy=policy)
+        found: device_pb2.AppFunctionsPolicy = self._call(self._stub.SetAppFunctionsPolicy, request)
+        return found.policy
+
     # The feature's way to the device.
 
     def availability(self) -> device_pb2.Availability:

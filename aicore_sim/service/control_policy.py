@@ -8,6 +8,11 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.json_format import MessageToDict, ParseDict
 
 from aicore_protos import device_pb2
+from aicore_sim.device.app_functions_policy import (
+    AppFunctionsPolicy,
+    get_policy,
+    set_policy,
+)
 from aicore_sim.device.clock import NANOS, ClockError, ClockMode, SleeperNotIdle
 from aicore_sim.device.errors import FaultKind, SimulatorFault
 from aicore_sim.device.faults import FaultError, ListedFault
@@ -115,6 +120,18 @@ class PolicyCalls:
         for fault_id in chosen:
             self._faults.remove(fault_id)
         return device_pb2.ClearFaultsResponse(cleared=len(chosen))
+
+    async def SetAppFunctionsPolicy(
+        self, request: device_pb2.SetAppFunctionsPolicyRequest, context: Any
+    ) -> device_pb2.AppFunctionsPolicy:
+        require_shell("SetAppFunctionsPolicy")
+        if request.policy:
+            try:
+                set_policy(self._parts.connection, AppFunctionsPolicy(request.policy))
+            except ValueError:
+                known = ", ".join(AppFunctionsPolicy)
+                raise invalid("policy", f"{request.policy!r} is none of {known}") from None
+        return device_pb2.AppFunctionsPolicy(policy=get_policy(self._parts.connection))
 
     async def GetQuota(self, request: device_pb2.GetQuotaRequest, context: Any) -> device_pb2.Quota:
         require_shell("GetQuota")

@@ -284,6 +284,18 @@ class SleepUntilRequest(_message.Message):
     time: _timestamp_pb2.Timestamp
     def __init__(self, time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
+class AppFunctionsPolicy(_message.Message):
+    __slots__ = ("policy",)
+    POLICY_FIELD_NUMBER: _ClassVar[int]
+    policy: str
+    def __init__(self, policy: _Optional[str] = ...) -> None: ...
+
+class SetAppFunctionsPolicyRequest(_message.Message):
+    __slots__ = ("policy",)
+    POLICY_FIELD_NUMBER: _ClassVar[int]
+    policy: str
+    def __init__(self, policy: _Optional[str] = ...) -> None: ...
+
 class Fault(_message.Message):
     __slots__ = ("id", "match", "action", "times", "after", "until", "hits", "probability", "seed")
     ID_FIELD_NUMBER: _ClassVar[int]

@@ -145,6 +145,11 @@ class DeviceControlStub:
                 request_serializer=aicore__protos_dot_device__pb2.ControlDownloadRequest.SerializeToString,
                 response_deserializer=aicore__protos_dot_device__pb2.Availability.FromString,
                 _registered_method=True)
+        self.SetAppFunctionsPolicy = channel.unary_unary(
+                '/aicore.sim.v1.DeviceControl/SetAppFunctionsPolicy',
+                request_serializer=aicore__protos_dot_device__pb2.SetAppFunctionsPolicyRequest.SerializeToString,
+                response_deserializer=aicore__protos_dot_device__pb2.AppFunctionsPolicy.FromString,
+                _registered_method=True)
         self.LoadScript = channel.unary_unary(
                 '/aicore.sim.v1.DeviceControl/LoadScript',
                 request_serializer=aicore__protos_dot_device__pb2.LoadScriptRequest.SerializeToString,
@@ -342,6 +347,13 @@ class DeviceControlServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SetAppFunctionsPolicy(self, request, context):
+        """The enterprise policy for app functions, read or set.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def LoadScript(self, request, context):
         """Replaces the script of the scripted model.
         """
@@ -503,6 +515,11 @@ def add_DeviceControlServicer_to_server(servicer, server):
                     servicer.ControlDownload,
                     request_deserializer=aicore__protos_dot_device__pb2.ControlDownloadRequest.FromString,
                     response_serializer=aicore__protos_dot_device__pb2.Availability.SerializeToString,
+            ),
+            'SetAppFunctionsPolicy': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetAppFunctionsPolicy,
+                    request_deserializer=aicore__protos_dot_device__pb2.SetAppFunctionsPolicyRequest.FromString,
+                    response_serializer=aicore__protos_dot_device__pb2.AppFunctionsPolicy.SerializeToString,
             ),
             'LoadScript': grpc.unary_unary_rpc_method_handler(
                     servicer.LoadScript,
@@ -1135,6 +1152,33 @@ class DeviceControl:
             '/aicore.sim.v1.DeviceControl/ControlDownload',
             aicore__protos_dot_device__pb2.ControlDownloadRequest.SerializeToString,
             aicore__protos_dot_device__pb2.Availability.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetAppFunctionsPolicy(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/aicore.sim.v1.DeviceControl/SetAppFunctionsPolicy',
+            aicore__protos_dot_device__pb2.SetAppFunctionsPolicyRequest.SerializeToString,
+            aicore__protos_dot_device__pb2.AppFunctionsPolicy.FromString,
             options,
             channel_credentials,
             insecure,

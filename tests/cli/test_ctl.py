@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import json
 import os
 import signal
@@ -24,10 +25,12 @@ from aicore_protos import device_pb2
 from aicore_sim.cli.control import CommandError, Control, connect
 from aicore_sim.cli.main import app
 from aicore_sim.device.clock import ClockMode
+from aicore_sim.device.database import open_database
 from aicore_sim.device.home import DeviceHome
 from aicore_sim.device.process import start_time
 from aicore_sim.device.virtual_clock import DeviceClock
 from aicore_sim.server import AicoreServer, ServeOptions
+from appfunctions_host.policy import PolicySetting
 
 APP = "com.example.app"
 
@@ -328,6 +331,19 @@ def test_an_exported_state_comes_back_and_a_damaged_one_changes_nothing(
     assert "com.example.later" in names
     assert device.json("import", str(file))["packages"] == [APP]
     assert [package.package_name for package in device.control.packages()] == [APP]
+
+
+@pytest.mark.requirement("simulator.command.ctl.app-functions")
+def test_the_enterprise_policy_is_shown_set_and_refused_by_name(device: Device) -> None:
+    assert device("app-functions", "policy").strip() == "not-controlled-by-policy"
+    assert device.json("app-functions", "policy", "disabled") == {"policy": "disabled"}
+    with contextlib.closing(open_database(device.home.database_path, create=False)) as database:
+        assert not PolicySetting(database).allows_execution()
+        with pytest.raises(CommandError, match="'off'") as refused:
+            device("app-functions", "policy", "off")
+        device("app-functions", "policy", "disabled-cross-profile")
+        assert PolicySetting(database).allows_execution()
+    assert refused.value.exit_code == 2
 
 
 @pytest.mark.requirement("simulator.command.ctl.reset")

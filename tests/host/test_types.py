@@ -178,7 +178,7 @@ def test_a_value_that_is_no_such_date_is_1001(parameter: str, value: object, pro
         "instant": {"epochSecond": 0, "nanoAdjustment": 0}, "link": {"uri": "a:b"}, "days": [],
     }  # fmt: skip
     with pytest.raises(AppFunctionError, match=re.escape(problem)) as refused:
-        decoded("times", **good | {parameter: value})
+        decoded("times", STRICT, **good | {parameter: value})
     assert refused.value.error_code == 1001
 
 
@@ -266,7 +266,7 @@ def test_a_value_that_a_constraint_does_not_allow_is_1001_unless_switched_off(
     arguments: dict[str, object], problem: str
 ) -> None:
     with pytest.raises(AppFunctionError, match=re.escape(problem)) as refused:
-        decoded("order", **arguments)
+        decoded("order", STRICT, **arguments)
     assert refused.value.error_code == 1001
     found = decoded("order", ArgumentRules(enforce_constraints=False), **arguments)
     assert found["size"] == arguments["size"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from aicore_sim.cli.ctl import availability, clock, fault, importance, quota, state
+from aicore_sim.cli.ctl import app_functions, availability, clock, fault, importance, quota, state
 
 app = typer.Typer(
     help="Change a running device: time, quota, availability, importance, faults, state.",
@@ -20,6 +20,7 @@ app.add_typer(availability.download_app, name="download")
 app.command("importance")(importance.importance)
 app.command("foreground")(importance.foreground)
 app.add_typer(fault.app, name="fault")
+app.add_typer(app_functions.app, name="app-functions")
 app.add_typer(state.script_app, name="script")
 app.command("journal")(state.journal)
 app.command("reset")(state.reset)
