@@ -25,6 +25,7 @@ from aicore_sim.device.errors import DeviceError
 from aicore_sim.device.home import DeviceHome, DeviceInUse
 from aicore_sim.rpc.values import to_object
 from appfunctions_host import inspect_commands, shell_commands
+from appfunctions_host.bench.command import bench
 from appfunctions_host.command_options import (
     Address,
     As,
@@ -283,6 +284,7 @@ def _require_only_user(user: str) -> None:
 
 inspect_commands.add_to(app)
 shell_commands.add_to(app)
+app.command("bench")(bench)
 
 
 def run() -> None:

@@ -7,7 +7,7 @@ import contextlib
 import json
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -63,8 +63,17 @@ class RunningHost:
         self.host.close()  # what the last calls left to write
 
 
-async def start_host(host: AppFunctionHost, packages: PackageStore, address: str) -> RunningHost:
-    """Serve `host`; raises `AddressError` as `start_server` does."""
+async def start_host(
+    host: AppFunctionHost,
+    packages: PackageStore,
+    address: str,
+    *,
+    more_services: Callable[[grpc.aio.Server], None] | None = None,
+) -> RunningHost:
+    """Serve `host`; raises `AddressError` as `start_server` does.
+
+    `more_services` adds services to the same server before it starts.
+    """
     providers = ProviderServicer(host)
     manager = ManagerServicer(host)
     shell = ShellServicer(host)
@@ -73,6 +82,8 @@ async def start_host(host: AppFunctionHost, packages: PackageStore, address: str
         appfunctions_pb2_grpc.add_AppFunctionManagerServicer_to_server(manager, server)
         appfunctions_pb2_grpc.add_AppFunctionProviderServicer_to_server(providers, server)
         appfunctions_shell_pb2_grpc.add_AppFunctionShellServicer_to_server(shell, server)
+        if more_services is not None:
+            more_services(server)
 
     server = await start_server(
         address=address, resolve=packages.resolve, services=SERVICES, register=register

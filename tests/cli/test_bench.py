@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from aicore_sim.cli.bench.figures import Figure, machine, median, percentile
+from aicore_sim.measure.figures import Figure, machine, median, percentile
 from aicore_sim.cli.bench.policy import PolicyPlan, measure
 
 

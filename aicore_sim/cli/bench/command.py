@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from aicore_sim.cli import options as shared
-from aicore_sim.cli.bench.figures import machine
 from aicore_sim.cli.control import CommandError
+from aicore_sim.measure.figures import machine
 
 app = typer.Typer(help="Measurements on this machine.", no_args_is_help=True, rich_markup_mode=None)
 

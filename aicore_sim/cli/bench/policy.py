@@ -10,8 +10,8 @@ from typing import Any
 
 from aicore_protos import device_pb2
 from aicore_sim.cli.bench.client import PACKAGE, Answer, BenchClient, measured_daemon
-from aicore_sim.cli.bench.figures import Figure, median, percentile
 from aicore_sim.cli.control import CommandError
+from aicore_sim.measure.figures import Figure, median, percentile
 
 Advance = Callable[[str, int, int], None]
 """Name of what is measured, how much is done, and of how much."""
