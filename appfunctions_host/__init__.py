@@ -34,6 +34,7 @@ from appfunctions_host.exceptions import (
     AppFunctionNotSupportedException,
     AppFunctionPermissionRequiredException,
     AppFunctionSystemUnknownException,
+    AppFunctionUnknownException,
 )
 from appfunctions_host.patterns import PatternType
 from appfunctions_host.proxies import Instant, Uri
@@ -57,6 +58,7 @@ __all__ = [
     "AppFunctionService",
     "AppFunctionStringValueConstraint",
     "AppFunctionSystemUnknownException",
+    "AppFunctionUnknownException",
     "AppFunctionUriValueConstraint",
     "Float",
     "Instant",

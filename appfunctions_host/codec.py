@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from aicore_protos import appfunctions_pb2 as pb
 from aicore_protos import types_pb2
 from aicore_sim.device.errors import AppFunctionCode, AppFunctionError
+from aicore_sim.rpc.status import TEXT_BYTES, cut
 from appfunctions_host.data_types import DataType, Property
 from appfunctions_host.proxies import is_of
 from appfunctions_host.schema import FunctionDefinition
@@ -68,7 +69,7 @@ def decode_arguments(
         return _decode_fields(function.parameters, parameters, "Parameter", "", rules)
     except _Mismatch as error:
         raise AppFunctionError(
-            AppFunctionCode.INVALID_ARGUMENT, f"{function.identifier}: {error}"
+            AppFunctionCode.INVALID_ARGUMENT, cut(f"{function.identifier}: {error}", TEXT_BYTES)
         ) from None
 
 
@@ -76,9 +77,10 @@ def encode_result(function: FunctionDefinition, result: object) -> types_pb2.Val
     """The result as the declared type. Raises AppFunctionError (3000) when it is not of it."""
     try:
         return _encode(function.result, result, "the result")
-    except _Mismatch as error:
+    except (_Mismatch, ValueError) as error:
+        # A ValueError of the result's own properties is no fault of the caller's arguments.
         raise AppFunctionError(
-            AppFunctionCode.APP_UNKNOWN_ERROR, f"{function.identifier}: {error}"
+            AppFunctionCode.APP_UNKNOWN_ERROR, cut(f"{function.identifier}: {error}", TEXT_BYTES)
         ) from None
 
 
@@ -162,7 +164,8 @@ def _decode_value(
                     return data_type.proxy.read(fields)
                 if data_type.object_class is not None:
                     return data_type.object_class(**fields)
-            except (TypeError, ValueError) as error:
+            except (TypeError, ValueError, StopIteration) as error:
+                # The last because no future can carry one.
                 raise _Mismatch(f"{noun} {path!r} was refused: {_refusal(error)}") from error
             raise _wrong(data_type, noun, path, "object")
         case pb.TYPE_ONE_OF if kind == "object_value":
@@ -204,7 +207,9 @@ def _encode(data_type: DataType, value: object, path: str) -> types_pb2.Value:
             if low <= value <= high:
                 return types_pb2.Value(int_value=value)
             hint = "; declare Annotated[int, Long]" if data_type.kind == pb.TYPE_INT else ""
-            raise _Mismatch(f"{path} {value} does not fit into {data_type.kotlin_name}{hint}")
+            raise _Mismatch(
+                f"{path} {_shown(value)} does not fit into {data_type.kotlin_name}{hint}"
+            )
         case pb.TYPE_DOUBLE | pb.TYPE_FLOAT if type(value) in (int, float):
             return types_pb2.Value(double_value=_finite(data_type, value, path))
         case pb.TYPE_BOOLEAN if isinstance(value, bool):
@@ -250,8 +255,15 @@ def _finite(data_type: DataType, value: Any, path: str) -> float:
     except OverflowError:
         number = math.inf
     if not math.isfinite(number) or not _fits_float(data_type, number):
-        raise _Mismatch(f"{path} {value} is not a finite {data_type.kotlin_name}")
+        raise _Mismatch(f"{path} {_shown(value)} is not a finite {data_type.kotlin_name}")
     return number
+
+
+def _shown(number: float) -> str:
+    """Python writes no integer of more than 4300 digits."""
+    if isinstance(number, int) and number.bit_length() > 4096:
+        return f"(an integer of {number.bit_length()} bits)"
+    return str(number)
 
 
 def _utf8(value: str, path: str) -> str:

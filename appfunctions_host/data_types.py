@@ -2,8 +2,9 @@
 
 Supported: `int` (Kotlin Int), `Annotated[int, Long]`, `float` (Double), `Annotated[float, Float]`,
 `bool`, `str`, `bytes`, lists of `int`, `float`, `bool` and `str`; dates, times, time zones and
-`Uri` (see `proxies`); dataclasses and pydantic models annotated with `app_function_serializable`,
-and unions of them (one-of); lists of all these, each also `| None`; and `None` as a result (Unit).
+`Uri` (see `proxies`); dataclasses, generic ones too, and pydantic models annotated with
+`app_function_serializable`; unions of them and abstract classes above them (one-of); lists of all
+these, each also `| None`; and `None` as a result (Unit).
 Constraints stand in `Annotated` (see `constraints`). Everything else is refused when the function
 is registered.
 
@@ -12,6 +13,7 @@ Source: https://developer.android.com/reference/kotlin/androidx/appfunctions/App
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import enum
 import inspect
@@ -19,7 +21,7 @@ import types
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -33,6 +35,7 @@ from appfunctions_host.constraints import (
     Constraint,
 )
 from appfunctions_host.descriptions import describe_fields
+from appfunctions_host.limits import MAX_DEPTH
 from appfunctions_host.patterns import PatternType
 from appfunctions_host.proxies import INSTANT, PROXIES, URI, Instant, Proxy
 
@@ -103,6 +106,8 @@ class DataType:
     item: DataType | None = None
     object_class: type[Any] | None = None
     qualified_name: str = ""
+    type_arguments: tuple[DataType, ...] = ()
+    """Of an OBJECT whose class is generic."""
     properties: tuple[Property, ...] = ()
     description: str = ""
     proxy: Proxy | None = None
@@ -122,6 +127,8 @@ class DataType:
             name = " or ".join(choice.kotlin_name for choice in self.choices)
         elif self.object_class is not None:
             name = self.object_class.__name__
+            if self.type_arguments:
+                name += f"<{', '.join(one.kotlin_name for one in self.type_arguments)}>"
         else:
             name = _KOTLIN[self.kind]
         return f"{name}?" if self.is_nullable else name
@@ -185,7 +192,8 @@ class Place:
 
     package: str
     where: str
-    classes: tuple[type[Any], ...] = ()
+    classes: tuple[object, ...] = ()
+    """The serializable classes around it, outermost first."""
 
     def at(self, name: str) -> Place:
         return dataclasses.replace(self, where=f"{self.where}, {name}")
@@ -216,7 +224,9 @@ def data_type(hint: object, place: Place) -> DataType:
         if hint in PROXIES:
             return _proxied(PROXIES[hint])
         if serializable_of(hint) is not None:
-            return _object(hint, place)
+            return _sealed(hint, place) if _is_sealed(hint) else _object(hint, hint, place)
+    if isinstance(origin, type) and serializable_of(origin) is not None:
+        return _object(hint, origin, place)
     raise place.refuse(f"{_name(hint)} is not supported; {_advice(hint, origin)}")
 
 
@@ -324,7 +334,11 @@ def _union(hint: object, markers: tuple[object, ...], place: Place) -> DataType:
         kind=pb.TYPE_ONE_OF,
         is_nullable=nullable,
         qualified_name=f"{place.package}.{names}",
-        choices=tuple(data_type(member, place) for member in members),
+        choices=tuple(
+            choice
+            for found in (data_type(member, place) for member in members)
+            for choice in found.choices or (found,)
+        ),
     )
 
 
@@ -338,10 +352,54 @@ def _list(hint: object, place: Place) -> DataType:
     return DataType(kind=pb.TYPE_ARRAY, item=item)
 
 
-def _object(cls: type[Any], place: Place) -> DataType:
-    if cls in place.classes:
-        raise place.refuse(f"{cls.__name__} contains itself, which is not supported")
-    inner = dataclasses.replace(place, classes=(*place.classes, cls))
+def _is_sealed(cls: type[Any]) -> bool:
+    """Python has no sealed classes: an abstract one is read as such (ours)."""
+    return abc.ABC in cls.__bases__ or inspect.isabstract(cls)
+
+
+def _sealed(base: type[Any], place: Place) -> DataType:
+    """A one-of of the classes below `base` that are known when the service is defined."""
+    # By name: a dataclass with slots is a second class beside one that stays unused, and a module
+    # that was loaded again has left its old classes.
+    known: dict[tuple[str, str], type[Any]] = {}
+    for one in _below(base):
+        key = one.__module__, one.__qualname__
+        if serializable_of(one) is not None or key not in known:
+            known[key] = one
+    choices = [one for one in known.values() if not _is_sealed(one)]
+    for one in choices:
+        if serializable_of(one) is None:
+            raise place.refuse(
+                f"{one.__name__} derives from {base.__name__} but is not annotated with "
+                "@app_function_serializable"
+            )
+    if not choices:
+        raise place.refuse(
+            f"{base.__name__} is abstract, and no class annotated with "
+            "@app_function_serializable derives from it"
+        )
+    return DataType(
+        kind=pb.TYPE_ONE_OF,
+        qualified_name=f"{place.package}.{class_path(base)}",
+        choices=tuple(data_type(one, place) for one in choices),
+    )
+
+
+def _below(base: type[Any]) -> Iterator[type[Any]]:
+    for one in base.__subclasses__():
+        yield one
+        yield from _below(one)
+
+
+def _object(hint: object, cls: type[Any], place: Place) -> DataType:
+    """`hint` is `cls`, or `cls` with type arguments."""
+    if hint in place.classes:
+        raise place.refuse(f"{_name(hint)} contains itself, which is not supported")
+    if len(place.classes) >= MAX_DEPTH:
+        raise place.refuse(f"{_name(hint)} nests deeper than {MAX_DEPTH} levels")
+    arguments = get_args(hint)
+    given = dict(zip(getattr(cls, "__parameters__", ()), arguments, strict=False))
+    inner = dataclasses.replace(place, classes=(*place.classes, hint))
     hints = type_hints(cls, inner.at(cls.__name__))
     marker = serializable_of(cls)
     described = marker is not None and marker.is_described_by_kdoc
@@ -349,20 +407,34 @@ def _object(cls: type[Any], place: Place) -> DataType:
     properties = [
         make_property(
             name,
-            hints[name],
+            _substituted(hints[name], given),
             default=default,
             description=texts.get(name, "") or own_text,
             place=inner.at(f"property {name!r} of {cls.__name__}"),
         )
         for name, default, own_text in _fields(cls, inner)
     ]
-    return DataType(
+    found = DataType(
         kind=pb.TYPE_OBJECT,
         object_class=cls,
-        qualified_name=f"{place.package}.{class_path(cls)}",
+        type_arguments=tuple(data_type(one, inner.at(_name(hint))) for one in arguments),
         properties=tuple(properties),
         description=description,
     )
+    arguments_text = found.kotlin_name.removeprefix(cls.__name__)
+    return dataclasses.replace(
+        found, qualified_name=f"{place.package}.{class_path(cls)}{arguments_text}"
+    )
+
+
+def _substituted(hint: Any, given: Mapping[object, Any]) -> Any:
+    """The hint of a property of a generic class, with the class's type arguments."""
+    if isinstance(hint, TypeVar):
+        return given.get(hint, hint)
+    parameters = getattr(hint, "__parameters__", ())
+    if isinstance(hint, type) or not parameters:
+        return hint
+    return hint[tuple(given.get(one, one) for one in parameters)]
 
 
 def _fields(cls: type[Any], place: Place) -> Iterator[tuple[str, object, str]]:
@@ -395,6 +467,10 @@ def class_path(cls: type[Any]) -> str:
 
 def _advice(hint: object, origin: object) -> str:
     key: Any = origin or hint
+    if isinstance(hint, TypeVar):
+        return "give the generic class its type arguments, for example Page[str]"
+    if isinstance(hint, type) and issubclass(hint, BaseModel) and "[" in hint.__name__:
+        return "a generic pydantic model is none; use a generic dataclass"
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
         return "use str or int with an AppFunctionStringValueConstraint or …IntValueConstraint"
     if isinstance(key, type) and key not in _HINTS and key.__module__ != "builtins":

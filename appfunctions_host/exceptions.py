@@ -76,3 +76,7 @@ class AppFunctionPermissionRequiredException(AppFunctionAppException):
 
 class AppFunctionNotSupportedException(AppFunctionAppException):
     CODE = 3501
+
+
+class AppFunctionUnknownException(AppFunctionException):
+    """Any code that has no class, for example 2002. The code stands first."""

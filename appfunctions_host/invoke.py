@@ -7,7 +7,7 @@ import contextlib
 import contextvars
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,7 @@ MAX_THREADS = 16
 """Synchronous functions that run at once in one process; more wait for a thread."""
 MAX_ABANDONED_THREADS = 48
 """Threads beside those, whose calls were cancelled while the function ran on."""
+_DECODE_IN_LOOP_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,12 +91,13 @@ class Invoker:
                 self.environment,
             )
         try:
-            arguments = decode_arguments(method.definition, parameters, self.environment.rules)
+            arguments = await self._arguments(method.definition, parameters)
             if method.definition.is_async:
-                result = await method.bound(**arguments)
+                value = _encoded(method.definition, await method.bound(**arguments))
             else:
-                result = await self._threads.run(method.bound, arguments)
-            value = encode_result(method.definition, result)
+                value = await self._threads.run(
+                    lambda: _encoded(method.definition, method.bound(**arguments))
+                )
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
@@ -107,11 +109,25 @@ class Invoker:
             # SystemExit and its like, too: they would end the app's event loop, and on a phone an
             # exception of a function does not end the app either.
             raise _failure(method, error) from error
-        if (problem := result_problem(value)) is not None:
-            raise AppFunctionError(
-                AppFunctionCode.APP_UNKNOWN_ERROR, f"{function_identifier}: {problem}"
-            )
         return value
+
+    async def _arguments(
+        self, definition: FunctionDefinition, parameters: types_pb2.ObjectValue
+    ) -> dict[str, Any]:
+        """Large ones are read beside the event loop."""
+        rules = self.environment.rules
+        if parameters.ByteSize() <= _DECODE_IN_LOOP_BYTES:
+            return decode_arguments(definition, parameters, rules)
+        return await asyncio.to_thread(decode_arguments, definition, parameters, rules)
+
+
+def _encoded(definition: FunctionDefinition, result: object) -> types_pb2.Value:
+    value = encode_result(definition, result)
+    if (problem := result_problem(value)) is not None:
+        raise AppFunctionError(
+            AppFunctionCode.APP_UNKNOWN_ERROR, f"{definition.identifier}: {problem}"
+        )
+    return value
 
 
 class _Threads:
@@ -126,14 +142,16 @@ class _Threads:
         self._free = asyncio.Semaphore(limit)
         self._may_abandon = abandoned
 
-    async def run(self, function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+    async def run(self, function: Callable[[], types_pb2.Value]) -> types_pb2.Value:
         await self._free.acquire()
         loop = asyncio.get_running_loop()
-        done: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
+        done: asyncio.Future[tuple[types_pb2.Value | None, BaseException | None]] = (
+            loop.create_future()
+        )
         context = contextvars.copy_context()
         has_place = True
 
-        def finish(result: Any, error: BaseException | None) -> None:
+        def finish(result: types_pb2.Value | None, error: BaseException | None) -> None:
             if has_place:
                 self._free.release()
             else:
@@ -142,9 +160,10 @@ class _Threads:
                 done.set_result((result, error))
 
         def work() -> None:
-            result, failure = None, None
+            result: types_pb2.Value | None = None
+            failure: BaseException | None = None
             try:
-                result = context.run(lambda: function(**arguments))
+                result = context.run(function)
             except BaseException as error:  # raised again in the event loop
                 failure = error
             with contextlib.suppress(RuntimeError):  # the loop closed meanwhile
@@ -165,6 +184,7 @@ class _Threads:
             raise
         if failure is not None:
             raise failure
+        assert result is not None
         return result
 
 

@@ -11,6 +11,8 @@ from enum import IntEnum
 
 PATTERN_LIMIT = 1000
 """Characters of a pattern, and steps of its longest expansion."""
+_STATES_KEPT = 256
+_MOVES_KEPT = 256
 
 
 class PatternType(IntEnum):
@@ -45,6 +47,17 @@ class _Token:
         return any(low <= character <= high for low, high in self.ranges) is not self.inverted
 
 
+class _State:
+    """All places in the pattern at which a text so far may stand, and where characters lead."""
+
+    __slots__ = ("accepts", "moves", "places")
+
+    def __init__(self, places: frozenset[int], *, accepts: bool) -> None:
+        self.places = places
+        self.accepts = accepts
+        self.moves: dict[str, _State] = {}
+
+
 class PatternMatcher:
     """One pattern, compiled. Raises PatternError."""
 
@@ -59,6 +72,9 @@ class PatternMatcher:
                 self._steps.extend(_expanded(token))
             if len(self._steps) > PATTERN_LIMIT:
                 raise PatternError(f"{pattern!r} expands to more than {PATTERN_LIMIT} steps")
+        # Kept, so that a text of megabytes costs a look-up a character.
+        self._states: dict[frozenset[int], _State] = {}
+        self._start = self._state({0})
 
     def matches(self, text: str) -> bool:
         """Whether the whole text fits."""
@@ -73,19 +89,34 @@ class PatternMatcher:
                 return self._glob(text)
 
     def _glob(self, text: str) -> bool:
-        # All places in the pattern at which the text so far may stand.
-        places = self._reached({0})
+        state = self._start
         for character in text:
-            if not places:
+            following = state.moves.get(character)
+            state = following if following is not None else self._move(state, character)
+            if not state.places:
                 return False
-            following = set()
-            for place in places:
-                if place < len(self._steps):
-                    token, _, repeats = self._steps[place]
-                    if token.fits(character):
-                        following.add(place if repeats else place + 1)
-            places = self._reached(following)
-        return len(self._steps) in places
+        return state.accepts
+
+    def _move(self, state: _State, character: str) -> _State:
+        following = set()
+        for place in state.places:
+            if place < len(self._steps):
+                token, _, repeats = self._steps[place]
+                if token.fits(character):
+                    following.add(place if repeats else place + 1)
+        found = self._state(following)
+        if len(state.moves) < _MOVES_KEPT:
+            state.moves[character] = found
+        return found
+
+    def _state(self, places: set[int]) -> _State:
+        reached = frozenset(self._reached(places))
+        found = self._states.get(reached)
+        if found is None:
+            found = _State(reached, accepts=len(self._steps) in reached)
+            if len(self._states) < _STATES_KEPT:
+                self._states[reached] = found
+        return found
 
     def _reached(self, places: set[int]) -> set[int]:
         """With the steps that may be left out passed over."""

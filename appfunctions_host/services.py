@@ -95,6 +95,7 @@ class _Started:
 
     task: asyncio.Task[None]
     stop: asyncio.Event = field(default_factory=asyncio.Event)
+    has_provided: bool = False
     calls: int = 0
     timer: asyncio.TimerHandle | None = None
 
@@ -145,22 +146,33 @@ class ServiceStarter:
         if command is None or self._closed:
             raise AppFunctionError(AppFunctionCode.SYSTEM_ERROR, NO_SERVICE_TEXT)
         started = self._start(command)
+        was_ending = started.has_provided
+        provider = await self._bound(function, started)
+        if provider is None and was_ending and started.task.done():
+            # Its stream was known to be gone before its exit was.
+            provider = await self._bound(function, self._start(command))
+        if provider is None:
+            raise AppFunctionError(AppFunctionCode.SYSTEM_ERROR, NOT_BOUND_TEXT)
+        return provider
+
+    async def _bound(self, function: DeclaredFunction, started: _Started) -> Provider | None:
+        """The provider, or None when the process ended or did not provide in time."""
         bound = asyncio.ensure_future(self._registry.wait_bound(function.key, self._bind_seconds))
         try:
             await asyncio.wait({bound, started.task}, return_when=asyncio.FIRST_COMPLETED)
             if bound.done() and (provider := bound.result()) is not None:
+                started.has_provided = True
                 return provider
         finally:
             bound.cancel()
         if not started.task.done():
             logger.warning(
                 "the service of %s did not provide %s within %g s; ending it",
-                package_name,
-                function.key[1],
+                *function.key,
                 self._bind_seconds,
             )
             started.stop.set()
-        raise AppFunctionError(AppFunctionCode.SYSTEM_ERROR, NOT_BOUND_TEXT)
+        return None
 
     @contextlib.contextmanager
     def using(self, package_name: str) -> Iterator[None]:

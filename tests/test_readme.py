@@ -99,7 +99,7 @@ def test_the_device_is_set_as_shown(project: Path, environment: dict[str, str]) 
         line.partition("#")[0].replace("journal -f", "journal")
         for line in _commands("aicore-sim ctl")
     ]
-    assert len(lines) == 6
+    assert len(lines) == 7
     boot = "aicore-sim up --detach --clock virtual --model scripted:busy.yaml"
     install = "aicore-sim pm install com.example.shop"
     done = _shell("set -e\n" + "\n".join((boot, install, *lines)), project, environment)

@@ -163,14 +163,14 @@ async def _many_functions(device: _Device, plan: Plan, report: Report, advance: 
 
 async def _search_ms(device: _Device, package_name: str, plan: Plan) -> float:
     request = pb.SearchRequest(package_names=[package_name], page_size=_PACKAGE_FUNCTIONS)
-    taken = []
-    for _ in range(plan.searches):
-        taken.append(
-            await _timed(
-                lambda: device.stub.Search(request, metadata=device.metadata, timeout=_CALL_SECONDS)
-            )
+
+    def search() -> Awaitable[Any]:
+        call: Awaitable[Any] = device.stub.Search(
+            request, metadata=device.metadata, timeout=_CALL_SECONDS
         )
-    return median(taken) * 1000
+        return call
+
+    return median([await _timed(search) for _ in range(plan.searches)]) * 1000
 
 
 async def _declare(device: _Device, package_name: str, count: int) -> Any:

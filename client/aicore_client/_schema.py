@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from enum import IntEnum
 
 from aicore_client.metadata import (
     AppFunctionDataTypeMetadata,
@@ -24,7 +25,27 @@ _SCALARS = {
     DataType.TYPE_INT: (FunctionType.INTEGER, "int32"),
     DataType.TYPE_STRING: (FunctionType.STRING, ""),
 }
-_PATTERN_LITERAL, _PATTERN_PREFIX, _PATTERN_SIMPLE_GLOB, _PATTERN_SUFFIX = 0, 1, 2, 4
+
+
+class _Pattern(IntEnum):
+    """`PatternMatcher.PATTERN_*`."""
+
+    LITERAL = 0
+    PREFIX = 1
+    SIMPLE_GLOB = 2
+    ADVANCED_GLOB = 3
+    SUFFIX = 4
+
+
+# Quoted characters, sets, repetitions and wildcards of a glob; all else is literal.
+_GLOB_PARTS: Mapping[int, re.Pattern[str]] = {
+    _Pattern.SIMPLE_GLOB: re.compile(r"\\(?P<quoted>.)|(?P<kept>[.*])|(?P<literal>.)", re.DOTALL),
+    _Pattern.ADVANCED_GLOB: re.compile(
+        r"\\(?P<quoted>.)|\[(?P<inverted>\^?)(?P<set>(?:\\.|[^\]\\])+)\]"
+        r"|(?P<kept>[.*+]|\{\d+(?:,\d*)?\})|(?P<literal>.)",
+        re.DOTALL,
+    ),
+}
 
 
 def parameters_schema(function: AppFunctionMetadata) -> FunctionSchema | None:
@@ -136,21 +157,37 @@ def _any_of(patterns: tuple[StringPattern, ...]) -> str:
     """Anchored, so that it means the same whether the whole value or a part of it has to match."""
     if not patterns:
         return ""
-    return f"^(?:{'|'.join(map(_regular_expression, patterns))})$"
+    made = f"^(?:{'|'.join(map(_regular_expression, patterns))})$"
+    try:
+        re.compile(made)
+    except re.error:
+        # Another app's mistake: the model is told less, and the app checks the value itself.
+        return ""
+    return made
 
 
 def _regular_expression(pattern: StringPattern) -> str:
     """https://developer.android.com/reference/android/os/PatternMatcher"""
-    if pattern.type == _PATTERN_LITERAL:
-        return re.escape(pattern.value)
-    if pattern.type == _PATTERN_PREFIX:
-        return re.escape(pattern.value) + ".*"
-    if pattern.type == _PATTERN_SIMPLE_GLOB:
-        # "." is any character, "*" repeats what is before it, a backslash quotes.
-        return "".join(
-            character if character in ".*\\" else re.escape(character)
-            for character in pattern.value
+    match pattern.type:
+        case _Pattern.PREFIX:
+            return re.escape(pattern.value) + ".*"
+        case _Pattern.SUFFIX:
+            return ".*" + re.escape(pattern.value)
+        case _Pattern.SIMPLE_GLOB | _Pattern.ADVANCED_GLOB:
+            return _GLOB_PARTS[pattern.type].sub(_glob_part, pattern.value)
+        case _:
+            return re.escape(pattern.value)
+
+
+def _glob_part(found: re.Match[str]) -> str:
+    if found["kept"] is not None:
+        return found["kept"]
+    if (members := found.groupdict().get("set")) is not None:
+        escaped = re.sub(
+            r"\\(.)|(-)|(.)",
+            lambda one: one[2] or re.escape(one[1] or one[3]),
+            members,
+            flags=re.DOTALL,
         )
-    if pattern.type == _PATTERN_SUFFIX:
-        return ".*" + re.escape(pattern.value)
-    return pattern.value
+        return f"[{found['inverted']}{escaped}]"
+    return re.escape(found["quoted"] or found["literal"])

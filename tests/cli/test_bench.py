@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from aicore_sim.measure.figures import Figure, machine, median, percentile
 from aicore_sim.cli.bench.policy import PolicyPlan, measure
+from aicore_sim.measure.figures import Figure, machine, median, percentile
 
 
 def test_percentiles_are_values_that_were_measured() -> None:

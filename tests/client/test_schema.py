@@ -143,6 +143,10 @@ def test_allowed_values_keep_their_order() -> None:
         (StringPattern("ORD-", 1), "ORD-7", "XORD-7"),
         (StringPattern("a.*b+", 2), "axyb+", "axyb"),
         (StringPattern("[0-9]+", 3), "42", "x"),
+        (StringPattern(".pdf", 4), "a.pdf", "a.pdfs"),
+        (StringPattern(r"\d(|)+", 2), "d(|)+", "1"),
+        (StringPattern(r"(a|b){2,}[^x\]-]$", 3), "(a|b))y$", "ay"),
+        (StringPattern("[a-c&&b]+", 3), "a&b", "d"),
     ],
 )
 def test_string_patterns_become_regular_expressions(
@@ -156,3 +160,11 @@ def test_string_patterns_become_regular_expressions(
         assert found(schema.pattern, matching)
         assert not found(schema.pattern, other)
     assert schema.enum == ("a",)
+
+
+@pytest.mark.requirement("appfunctions.pattern.foreign")
+@pytest.mark.parametrize("pattern", ["*a", "a{3,2}", "a+*+"])
+def test_a_pattern_that_android_would_refuse_is_left_to_the_app(pattern: str) -> None:
+    broken = Type(type=DataType.TYPE_STRING, patterns=(StringPattern(pattern, 3),))
+
+    assert schema_of(broken) == FunctionSchema(type=FunctionType.STRING)

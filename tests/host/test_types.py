@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import dataclasses
 import datetime
 import enum
 import re
@@ -26,10 +28,12 @@ from appfunctions_host import (
     AppFunctionPatternMatcher,
     AppFunctionService,
     AppFunctionStringValueConstraint,
+    AppFunctionUnknownException,
     AppFunctionUriValueConstraint,
     Instant,
     Long,
     PatternType,
+    PlatformAppFunctionService,
     Uri,
     app_function_declaration,
     app_function_instruction,
@@ -42,6 +46,7 @@ from appfunctions_host.data_types import DefinitionError, Place, data_type
 from appfunctions_host.invoke import Invoker
 from appfunctions_host.patterns import PATTERN_LIMIT, PatternError, PatternMatcher
 from appfunctions_host.schema import FunctionDefinition, define_service
+from tests.host.rig import WAIT
 
 PLACE = Place(package="com.example.app", where="Tools.run")
 PACKAGE = "com.example.app"
@@ -379,9 +384,19 @@ def test_an_advanced_glob_means_the_regular_expression_of_its_parts(
     assert PatternMatcher(pattern, PatternType.ADVANCED_GLOB).matches(text) is expected
 
 
+@pytest.mark.requirement("appfunctions.pattern.linear")
 def test_a_pattern_that_would_take_for_ever_does_not() -> None:
-    matcher = PatternMatcher(".*" * 200 + "x", PatternType.SIMPLE_GLOB)
-    assert not matcher.matches("a" * 2000)
+    matcher = PatternMatcher(".*" * 400 + "x", PatternType.SIMPLE_GLOB)
+    assert not matcher.matches("ab" * 1_000_000)
+    assert matcher.matches("ab" * 1_000_000 + "x")
+
+
+def test_a_pattern_forgets_nothing_when_it_has_seen_too_much_to_keep() -> None:
+    matcher = PatternMatcher(".*[0-9]" + ".{0,300}" + "x", PatternType.ADVANCED_GLOB)
+    letters = "".join(map(chr, range(0x4E00, 0x4E00 + 2000)))
+    assert not matcher.matches(letters + "x")
+    assert matcher.matches(letters + "7" + letters[:299] + "x")
+    assert not matcher.matches(letters + "7" + letters[:301] + "x")
 
 
 @pytest.mark.parametrize("pattern", ["*a", "a{2", "a{3,2}", "]", "[]", "[b-a]", "a\\", "{2}", "++"])
@@ -425,3 +440,96 @@ def test_a_signature_declares_functions_for_registration_at_run_time() -> None:
     assert (metadata.service_name, metadata.scope) == ("@null", pb.SCOPE_ACTIVITY)
     with pytest.raises(ValueError, match="scope=7"):
         app_function_signature(scope=7)
+
+
+class Odd(AppFunctionService):
+    @app_function_declaration
+    async def zone(self, value: zoneinfo.ZoneInfo) -> zoneinfo.ZoneInfo:
+        return value
+
+    @app_function_declaration
+    async def echo(self, value: Code) -> str:
+        return value
+
+    @app_function_declaration
+    async def strict(self, value: Stops) -> None: ...
+
+
+class Rude(PlatformAppFunctionService):
+    @app_function_declaration
+    def huge(self) -> int:
+        return 10**10_000
+
+    @app_function_declaration
+    def lazy(self) -> Lazy:
+        return Lazy()
+
+
+@app_function_serializable
+class Stops:
+    text: str
+
+    def __post_init__(self) -> None:
+        next(iter(()))
+
+
+@app_function_serializable
+@dataclasses.dataclass
+class Lazy:
+    size: int
+
+    def __init__(self) -> None:
+        pass
+
+    def __getattribute__(self, name: str) -> object:
+        if name == "size":
+            raise ValueError("not measured")
+        return super().__getattribute__(name)
+
+
+async def _invoke(method: str, **arguments: object) -> object:
+    invoker = Invoker(PACKAGE, [Odd, Rude])
+    service = "Odd" if hasattr(Odd, method) else "Rude"
+    call = invoker.invoke(f"{PACKAGE}.{service}#{method}", to_object(arguments))
+    return from_value(await asyncio.wait_for(call, WAIT))
+
+
+@pytest.mark.usefixtures("no_blocking_calls")
+async def test_reading_a_time_zone_for_the_first_time_is_no_fault_of_the_function() -> None:
+    zoneinfo.ZoneInfo.clear_cache(only_keys=["Pacific/Chatham"])
+    zone = {"zoneID": "Pacific/Chatham"}
+    assert await _invoke("zone", value=zone) == zone
+
+
+@pytest.mark.usefixtures("no_blocking_calls")
+async def test_five_mebibytes_pass_a_pattern_and_a_refusal_of_them_is_short() -> None:
+    big = "legacy:" + "x" * 5 * 2**20
+    assert await _invoke("echo", value=big) == big
+    with pytest.raises(AppFunctionError) as refused:
+        await _invoke("echo", value=big[1:])
+    assert (refused.value.error_code, len(refused.value.message) < 10_000) == (1001, True)
+
+
+@pytest.mark.parametrize("text", ["", "x" * 2**17])
+async def test_a_class_that_stops_while_it_reads_its_arguments_is_1001(text: str) -> None:
+    with pytest.raises(AppFunctionError, match="'value' was refused") as refused:
+        await _invoke("strict", value={"text": text})
+    assert refused.value.error_code == 1001
+
+
+@pytest.mark.requirement("jetpack.types.wrong-result")
+@pytest.mark.parametrize(
+    ("method", "problem"),
+    [("huge", r"\(an integer of 33220 bits\) does not fit into Int"), ("lazy", "not measured")],
+)
+async def test_a_result_that_cannot_be_encoded_is_3000_in_the_platforms_flavour_too(
+    method: str, problem: str
+) -> None:
+    with pytest.raises(AppFunctionError, match=problem) as failed:
+        await _invoke(method)
+    assert failed.value.error_code == 3000
+
+
+def test_a_code_without_a_class_has_the_unknown_exception() -> None:
+    error = AppFunctionUnknownException(2002, "policy")
+    assert (error.error_code, error.error_category, str(error)) == (2002, 2, "policy")
