@@ -124,13 +124,14 @@ class ScriptedBackend:
         Raises SimulatorFault (SCRIPT_DRIFT), and BackendError for a scripted failure.
         """
         step = self._take(request)
-        await self._clock.sleep(step.delay)
+        if step.delay:
+            await self._clock.sleep(step.delay)
         output_tokens = 0
         room = request.sampling.max_output_tokens
         reason = step.finish_reason
         said = step.spoken()
         for number, chunk in enumerate(said[: step.error.after_chunks] if step.error else said):
-            if number:
+            if number and step.chunk_delay:
                 await self._clock.sleep(step.chunk_delay)
             if room is not None and isinstance(chunk, TextDelta):
                 kept = _first_tokens(chunk.text, room - output_tokens)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractContextManager, aclosing, nullcontext
-from enum import Enum
 from typing import Generic, TypeVar
 
 from aicore_sim.device.errors import DeviceError
@@ -22,13 +21,8 @@ _T = TypeVar("_T")
 _unwinding: set[asyncio.Task[None]] = set()
 
 
-class _End(Enum):
-    STREAM = "the stream has ended"
-    INTERRUPTED = "the stream was interrupted"
-
-
 class Interruptible(Generic[_T]):
-    """A stream, handed out one item at a time as they are asked for."""
+    """A stream whose items are delivered until it ends, or until it is interrupted."""
 
     def __init__(
         self,
@@ -37,49 +31,61 @@ class Interruptible(Generic[_T]):
         name: str,
         waiting: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        """`waiting` is entered while the next item is awaited."""
+        """`waiting` is entered by the one who called `deliver` while the stream goes on."""
         self._stream = stream
         self._name = name
         self._waiting = waiting
         self._error: DeviceError | None = None
-        self._items: asyncio.Queue[_T | _End] = asyncio.Queue()
+        self._over: asyncio.Future[None] | None = None
+        self._delivering = False
 
     def interrupt(self, error: DeviceError) -> None:
         """End the stream with `error`; of several the first counts."""
         if self._error is None:
             self._error = error
-            self._items.put_nowait(_End.INTERRUPTED)
+            self._wake()
 
-    async def items(self) -> AsyncGenerator[_T, None]:
-        """The items of the stream.
+    async def deliver(self, send: Callable[[_T], Awaitable[None]]) -> None:
+        """Send every item, and ask for the next one when that has returned.
 
         When it is interrupted the stream is cancelled, so that it frees what it holds, and the
-        error is raised, UNWIND_SECONDS later at the most. Closing the generator cancels the stream
-        too.
+        error is raised, UNWIND_SECONDS later at the most. Cancelling this cancels the stream too.
+        Raises what the stream and `send` raise.
         """
-        # One task sees the stream through, so that the stream may hold timeouts and task groups.
-        pump = asyncio.create_task(self._pump(), name=self._name)
-        pump.add_done_callback(lambda _: self._items.put_nowait(_End.STREAM))
+        if self._error is not None:
+            await self._stream.aclose()
+            raise self._error
+        self._over = asyncio.get_running_loop().create_future()
+        # One task sees the stream through, so that it may hold timeouts and task groups, and so
+        # that it may unwind in its own time when its app must be answered.
+        pump = asyncio.create_task(self._pump(send), name=self._name)
+        pump.add_done_callback(lambda _: self._wake())
         try:
-            while not isinstance(item := await self._next(), _End):
-                yield item
-                self._items.task_done()
-            if item is _End.STREAM:
+            with self._waiting():
+                await self._over
+            if pump.done():
                 pump.result()
+                return
+            if self._delivering:
+                # Half a message cannot be taken back; the stream ends after it.
+                await asyncio.wait({pump}, timeout=UNWIND_SECONDS)
         finally:
             await _unwind(pump)
-        if item is _End.INTERRUPTED and self._error is not None:
+        if self._error is not None:
             raise self._error
 
-    async def _next(self) -> _T | _End:
-        with self._waiting():
-            return await self._items.get()
+    def _wake(self) -> None:
+        if self._over is not None and not self._over.done():
+            self._over.set_result(None)
 
-    async def _pump(self) -> None:
+    async def _pump(self, send: Callable[[_T], Awaitable[None]]) -> None:
         async with aclosing(self._stream):
             async for item in self._stream:
-                self._items.put_nowait(item)
-                await self._items.join()
+                self._delivering = True
+                await send(item)
+                self._delivering = False
+                if self._error is not None:
+                    raise self._error
 
 
 async def _unwind(pump: asyncio.Task[None]) -> None:

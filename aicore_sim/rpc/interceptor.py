@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Any, NoReturn
@@ -50,7 +51,10 @@ class BoundaryInterceptor(grpc.aio.ServerInterceptor):
             or handler.stream_stream
         )
         if handler.response_streaming:
-            wrapped: Any = self._around_stream(method, inner)
+            # A coroutine writes its messages itself, a generator hands them out.
+            writes = inspect.iscoroutinefunction(inner)
+            around: Any = self._around_unary if writes else self._around_stream
+            wrapped: Any = around(method, inner)
             make = (
                 grpc.stream_stream_rpc_method_handler
                 if handler.request_streaming

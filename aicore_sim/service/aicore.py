@@ -7,13 +7,16 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing, contextmanager
 from typing import Any, TypeVar, assert_never
 
+import grpc
+import grpc.aio
+
 from aicore_protos import aicore_pb2, aicore_pb2_grpc
 from aicore_sim import __version__
 from aicore_sim.device.errors import DeviceError, GenAiError
 from aicore_sim.device.faults import Fired
 from aicore_sim.device.journal import Journal
 from aicore_sim.device.virtual_clock_apps import RemoteApps
-from aicore_sim.inference.backend import ModelInfo
+from aicore_sim.inference.backend import Chunk, ModelInfo
 from aicore_sim.policy.download import (
     DownloadCompleted,
     DownloadFailed,
@@ -115,16 +118,21 @@ class AICoreServicer(aicore_pb2_grpc.AICoreServicer):
 
     async def GenerateContent(
         self, request: aicore_pb2.GenerateContentRequest, context: Any
-    ) -> AsyncIterator[aicore_pb2.GenerateContentResponse]:
+    ) -> None:
+        async def send(chunk: Chunk) -> None:
+            try:
+                await context.write(to_response(chunk))
+            except grpc.aio.BaseError:
+                # The call has ended, and its task has not been told yet.
+                raise asyncio.CancelledError from None
+
         with self._call("GenerateContent", context) as trace:
             selection = to_selection(request.model)
             asked = to_generate_request(request)
             fired = await self._faults(trace)
             feature = self._generations.admit(trace, selection)
-            answer = self._generations.generate(trace, feature, asked, fired)
-            async with aclosing(answer) as chunks:
-                async for chunk in chunks:
-                    yield to_response(chunk)
+            with self._generations.answer(trace, feature, asked, fired) as answer:
+                await answer.deliver(send)
 
     async def _download(
         self, trace: CallTrace, selection: tuple[Any, Any]

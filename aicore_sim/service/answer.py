@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing, contextmanager
 
 from aicore_sim.device.errors import SimulatorFault
 from aicore_sim.device.profile import SpeedProfile
@@ -46,43 +46,46 @@ class Account:
         self._trace = trace
         self._clock = clock
         self._input_tokens = input_tokens
-        self._paced = paced
+        self._pace = phone_pace(speed, input_tokens=input_tokens) if paced else None
+        self._started = 0.0
+        self._said = self._characters = 0
 
-    async def kept(self, chunks: AsyncGenerator[Chunk, None]) -> AsyncGenerator[Chunk, None]:
-        """The chunks, each when it is due. Closing this closes `chunks`."""
-        said = characters = 0
-        started = self._clock.monotonic()
-        pace = phone_pace(self._speed, input_tokens=self._input_tokens)
-        self._charge(said)
-        async with aclosing(chunks):
-            try:
-                async for chunk in chunks:
-                    if isinstance(chunk, Finish):
-                        self._finished(chunk)
-                    else:
-                        said += max(1, chunk_tokens(chunk))
-                        characters += _characters(chunk)
-                    if self._paced:
-                        due = started + pace.due(said) - self._clock.monotonic()
-                        if due > 0:
-                            await self._clock.sleep(due)
-                    if self._trace.phase is Phase.PREFILL:
-                        self._trace.enter(Phase.DECODING)
-                    if not isinstance(chunk, Finish):
-                        self._charge(said)
-                        self._trace.figures["output_tokens"] = said
-                        self._trace.figures["answer_chars"] = characters
-                    yield chunk
-            except SimulatorFault:
-                # The script had no answer: nothing was inferred.
-                self._run.device_seconds = 0.0
-                raise
-            finally:
-                self._trace.figures["device_seconds"] = self._run.device_seconds
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Around the whole answer."""
+        self._started = self._clock.monotonic()
+        self._charge()
+        try:
+            yield
+        except SimulatorFault:
+            # The script had no answer: nothing was inferred.
+            self._run.device_seconds = 0.0
+            raise
+        finally:
+            self._trace.figures["device_seconds"] = self._run.device_seconds
 
-    def _charge(self, said: int) -> None:
+    async def keep(self, chunk: Chunk) -> None:
+        """Returns when the chunk is due; until then it has not been said, nor charged."""
+        finish = chunk if isinstance(chunk, Finish) else None
+        said = self._said + (0 if finish else max(1, chunk_tokens(chunk)))
+        if finish:
+            self._finished(finish)
+        if self._pace is not None:
+            due = self._started + self._pace.due(said) - self._clock.monotonic()
+            if due > 0:
+                await self._clock.sleep(due)
+        if self._trace.phase is Phase.PREFILL:
+            self._trace.enter(Phase.DECODING)
+        if not finish:
+            self._said = said
+            self._characters += _characters(chunk)
+            self._charge()
+            self._trace.figures["output_tokens"] = said
+            self._trace.figures["answer_chars"] = self._characters
+
+    def _charge(self) -> None:
         self._run.device_seconds = device_seconds(
-            self._speed, prefill_tokens=self._input_tokens, output_tokens=said
+            self._speed, prefill_tokens=self._input_tokens, output_tokens=self._said
         )
 
     def _finished(self, finish: Finish) -> None:

@@ -142,18 +142,19 @@ class Generations:
         self.model.require_available()
         return feature
 
-    async def generate(
+    @contextlib.contextmanager
+    def answer(
         self,
         trace: CallTrace,
         feature: ServedFeature,
         request: GenerateRequest,
         fired: Sequence[Fired] = (),
-    ) -> AsyncGenerator[Chunk, None]:
-        """One answer, in line with the others, once `admit` let it pass. Closing it stops the
-        model and frees the slot. The last chunk comes when everything is freed and charged.
+    ) -> Iterator[Interruptible[Chunk]]:
+        """One answer, in line with the others, once `admit` let it pass. Cancelling its delivery
+        stops the model and frees the slot. The last chunk comes when all is freed and charged.
 
-        Raises GenAiError: 9 at once, 12 before inference, 30 when the app leaves the top, and what
-        the model reports.
+        Delivering raises GenAiError: 9 at once, 12 before inference, 30 when the app leaves the
+        top, and what the model reports.
         """
         answer = Interruptible(
             self._in_line(trace, feature, request, fired),
@@ -170,9 +171,7 @@ class Generations:
             self._registered(trace, interrupt),
             self.foreground.when_left(trace.uid, lambda: interrupt(left_the_top(), "foreground")),
         ):
-            async with aclosing(answer.items()) as chunks:
-                async for chunk in chunks:
-                    yield chunk
+            yield answer
 
     def end_all(self, error: DeviceError, rule: str, *, uid: int | None = None) -> None:
         """End the generations of one app, or of all apps, with `error`."""
@@ -232,8 +231,9 @@ class Generations:
             with _named_quota(trace):
                 run = held.enter_context(self.quota.inference(trace.uid))
             trace.rule = "model"
-            # What is computed counts as done at the time at which it was asked for.
-            held.callback(self.clock.hold_task(f"a generation of {trace.package_name}"))
+            # What is computed counts as done at the time at which it was asked for: the clock waits
+            # for this task to end, so that the app has its answer before the time goes on.
+            self.clock.hold_task(f"a generation of {trace.package_name}")
             if fired:
                 trace.decide(fault_rule(fired))
             account = Account(
@@ -245,9 +245,11 @@ class Generations:
                 paced=self.pace == "phone",
             )
             stream = self._stream(backend, self._seeded(request), fired)
+            held.enter_context(account.open())
             try:
-                async with aclosing(account.kept(stream)) as chunks:
+                async with aclosing(stream) as chunks:
                     async for chunk in chunks:
+                        await account.keep(chunk)
                         if isinstance(chunk, Finish):
                             last = chunk
                         else:

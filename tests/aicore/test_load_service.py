@@ -272,7 +272,9 @@ async def test_status_and_health_answer_in_no_time_while_the_model_loads_or_read
         stream.cancel()
 
 
-@pytest.mark.requirement("prompt.generate.cancel-stops-model")
+@pytest.mark.requirement(
+    "prompt.generate.cancel-stops-model", "aicore.generate.cancel-within-two-tokens"
+)
 async def test_a_cancelled_stream_frees_the_slot_for_the_next_a_hundred_times(
     start_daemon: StartDaemon,
 ) -> None:

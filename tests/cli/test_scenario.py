@@ -11,7 +11,8 @@ from aicore_sim.cli.control import CommandError
 from aicore_sim.cli.main import app
 from aicore_sim.cli.scenario.command import shipped, shipped_names
 from aicore_sim.cli.scenario.format import parse_scenario
-from aicore_sim.cli.scenario.run import ScenarioResult, run_scenario
+from aicore_sim.cli.scenario.result import ScenarioResult
+from aicore_sim.cli.scenario.run import run_scenario
 
 
 async def run(text: str) -> ScenarioResult:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
 
 import pytest
 
@@ -41,22 +40,16 @@ class Tokens:
             self.closed.set()
 
 
-async def while_top(
-    foreground: Foreground, uid: int, stream: AsyncGenerator[int, None]
-) -> AsyncGenerator[int, None]:
-    """A stream of one app, put together as the daemon does it."""
-    foreground.require_top(uid)
-    running = Interruptible(stream, name=f"stream-of-{uid}")
-    with foreground.when_left(uid, lambda: running.interrupt(left_the_top())):
-        async with aclosing(running.items()) as items:
-            async for item in items:
-                yield item
-
-
 async def collect(foreground: Foreground, tokens: Tokens, into: list[int]) -> None:
-    async with aclosing(while_top(foreground, APP, tokens.stream())) as items:
-        async for item in items:
-            into.append(item)  # noqa: PERF401 - what came before a failure counts
+    """A stream of one app, put together as the daemon does it."""
+
+    async def send(item: int) -> None:
+        into.append(item)
+
+    foreground.require_top(APP)
+    running = Interruptible(tokens.stream(), name=f"stream-of-{APP}")
+    with foreground.when_left(APP, lambda: running.interrupt(left_the_top())):
+        await running.deliver(send)
 
 
 def blocked(foreground: Foreground, uid: int) -> bool:
@@ -108,18 +101,6 @@ def test_with_exclusive_the_first_app_to_infer_is_taken_as_the_open_one() -> Non
     assert blocked(foreground, 10_003)
     assert not blocked(foreground, APP)
     assert blocked(foreground, OTHER_APP)
-
-
-async def test_a_stream_passes_through_whole_and_only_as_fast_as_it_is_read() -> None:
-    foreground, tokens = Foreground(), Tokens(3)
-    async with aclosing(while_top(foreground, APP, tokens.stream())) as items:
-        assert await anext(items) == 1
-        for _ in range(10):
-            await asyncio.sleep(0)
-        assert tokens.made == 1
-        assert await anext(items) == 2
-        assert await anext(items) == 3
-    await asyncio.wait_for(tokens.closed.wait(), 5)
 
 
 @pytest.mark.requirement("aicore.foreground.background-blocked")
@@ -182,22 +163,11 @@ async def test_a_caller_that_leaves_closes_the_stream() -> None:
     assert tokens.closed.is_set()
 
 
-async def test_the_streams_own_failure_reaches_the_caller() -> None:
-    async def broken() -> AsyncGenerator[int, None]:
-        yield 1
-        raise RuntimeError("the model broke")
-
-    items = while_top(Foreground(), APP, broken())
-    assert await anext(items) == 1
-    with pytest.raises(RuntimeError, match="the model broke"):
-        await anext(items)
-
-
 async def test_an_app_in_the_background_never_starts_the_stream() -> None:
     foreground, tokens = Foreground(), Tokens(1)
     foreground.set(APP, Importance.FOREGROUND_SERVICE)
     with pytest.raises(GenAiError):
-        await anext(while_top(foreground, APP, tokens.stream()))
+        await collect(foreground, tokens, [])
     assert tokens.made == 0
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from typing import NoReturn
 
 import pytest
 
 from aicore_sim.device.errors import GenAiError
-from aicore_sim.policy.interruption import Interruptible
+from aicore_sim.policy.interruption import UNWIND_SECONDS, Interruptible
 
 
 class Endless:
@@ -29,50 +29,109 @@ class Endless:
             self.closed = True
 
 
-async def test_the_first_interruption_counts_and_the_stream_is_closed() -> None:
-    numbers = Endless()
-    running = Interruptible(numbers.stream(), name="numbers")
-    seen: list[int] = []
+class Reader:
+    """Takes numbers, the last one only when it is let."""
 
-    async def interrupted_at_three() -> None:
-        async with aclosing(running.items()) as items:
-            async for number in items:
-                seen.append(number)
-                if number == 3:
-                    running.interrupt(GenAiError(30, "first"))
-                    running.interrupt(GenAiError(7, "second"))
+    def __init__(self, last: int) -> None:
+        self.seen: list[int] = []
+        self.has_last = asyncio.Event()
+        self.may_go_on = asyncio.Event()
+        self._last = last
+
+    async def take(self, number: int) -> None:
+        self.seen.append(number)
+        if number == self._last:
+            self.has_last.set()
+            await self.may_go_on.wait()
+
+
+async def test_the_first_interruption_counts_and_the_stream_is_closed() -> None:
+    numbers, seen = Endless(), list[int]()
+    running = Interruptible(numbers.stream(), name="numbers")
+
+    async def interrupt_at_three(number: int) -> None:
+        seen.append(number)
+        if number == 3:
+            running.interrupt(GenAiError(30, "first"))
+            running.interrupt(GenAiError(7, "second"))
 
     with pytest.raises(GenAiError) as ended:
-        await interrupted_at_three()
+        await asyncio.wait_for(running.deliver(interrupt_at_three), 5)
     assert ended.value.error_code == 30
-    assert seen[:3] == [1, 2, 3]
+    assert seen == [1, 2, 3]
     assert numbers.closed
 
 
-async def test_items_are_made_only_when_they_are_asked_for() -> None:
-    numbers = Endless()
-    async with aclosing(Interruptible(numbers.stream(), name="numbers").items()) as items:
-        assert await anext(items) == 1
-        for _ in range(5):
-            await asyncio.sleep(0)
-        assert numbers.asked == 1
+async def test_an_item_is_made_only_when_the_one_before_was_taken() -> None:
+    numbers, reader = Endless(), Reader(last=2)
+    call = asyncio.create_task(Interruptible(numbers.stream(), name="numbers").deliver(reader.take))
+    await asyncio.wait_for(reader.has_last.wait(), 5)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert numbers.asked == 2
+    call.cancel()
+    await asyncio.wait({call}, timeout=5)
+    assert call.cancelled()
+    assert numbers.closed
+
+
+async def test_an_interruption_lets_the_item_that_is_being_taken_arrive() -> None:
+    numbers, reader = Endless(), Reader(last=2)
+    running = Interruptible(numbers.stream(), name="numbers")
+    call = asyncio.create_task(running.deliver(reader.take))
+    await asyncio.wait_for(reader.has_last.wait(), 5)
+    running.interrupt(GenAiError(30, "left"))
+    await asyncio.sleep(0)
+    assert not numbers.closed
+    reader.may_go_on.set()
+    with pytest.raises(GenAiError, match="left"):
+        await asyncio.wait_for(call, 5)
+    assert (reader.seen, numbers.asked, numbers.closed) == ([1, 2], 2, True)
+
+
+async def test_a_reader_that_takes_nothing_more_does_not_hold_up_an_interruption() -> None:
+    numbers, reader = Endless(), Reader(last=1)
+    running = Interruptible(numbers.stream(), name="numbers")
+    call = asyncio.create_task(running.deliver(reader.take))
+    await asyncio.wait_for(reader.has_last.wait(), 5)
+    running.interrupt(GenAiError(30, "left"))
+    with pytest.raises(GenAiError, match="left"):
+        await asyncio.wait_for(call, UNWIND_SECONDS + 0.5)
     assert numbers.closed
 
 
 async def test_an_interruption_before_the_start_lets_nothing_through() -> None:
-    numbers = Endless()
+    numbers, reader = Endless(), Reader(last=1)
     running = Interruptible(numbers.stream(), name="numbers")
     running.interrupt(GenAiError(7, "early"))
     with pytest.raises(GenAiError, match="early"):
-        await anext(running.items())
-    assert numbers.asked <= 1
+        await running.deliver(reader.take)
+    assert (numbers.asked, reader.seen) == (0, [])
 
 
-async def test_the_streams_own_error_passes_through() -> None:
-    async def failing() -> AsyncGenerator[int, None]:
+async def test_the_streams_own_end_and_its_own_error_pass_through() -> None:
+    async def numbers(*, fail: bool) -> AsyncGenerator[int, None]:
         yield 1
-        raise ValueError("its own")
+        if fail:
+            raise ValueError("its own")
 
+    seen: list[int] = []
+
+    async def take(number: int) -> None:
+        seen.append(number)
+
+    await Interruptible(numbers(fail=False), name="numbers").deliver(take)
     with pytest.raises(ValueError, match="its own"):
-        async for _ in Interruptible(failing(), name="failing").items():
-            pass
+        await Interruptible(numbers(fail=True), name="failing").deliver(take)
+    assert seen == [1, 1]
+
+
+async def test_a_reader_that_fails_closes_the_stream() -> None:
+    numbers = Endless()
+
+    async def fail(number: int) -> NoReturn:
+        raise ConnectionError("gone")
+
+    with pytest.raises(ConnectionError, match="gone"):
+        await Interruptible(numbers.stream(), name="numbers").deliver(fail)
+    assert numbers.closed

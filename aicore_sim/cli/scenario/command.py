@@ -46,7 +46,8 @@ def run(
 ) -> None:
     """Run scenarios and print pass or fail with the evidence. Exit code 1 when one fails."""
     # ONNX and the daemon are loaded only when something runs.
-    from aicore_sim.cli.scenario.run import StepResult, run_scenario
+    from aicore_sim.cli.scenario.result import StepResult
+    from aicore_sim.cli.scenario.run import run_scenario
 
     scenarios = chosen(name)
     # The daemon is in this process; its warnings are what the scenarios provoke.

@@ -15,6 +15,7 @@ from aicore_sim.cli.control import CommandError
 from aicore_sim.cli.ctl import values
 from aicore_sim.cli.scenario.app import ScenarioApp, observe
 from aicore_sim.cli.scenario.apply import apply_state
+from aicore_sim.cli.scenario.described import described
 from aicore_sim.cli.scenario.device import ScenarioDevice, booted
 from aicore_sim.cli.scenario.format import (
     AgentTurn,
@@ -28,6 +29,7 @@ from aicore_sim.cli.scenario.format import (
     Step,
 )
 from aicore_sim.cli.scenario.outcome import Outcome, differences, summary
+from aicore_sim.cli.scenario.result import ScenarioResult, StepResult
 from aicore_sim.device.clock import ClockError, SleeperNotIdle
 from aicore_sim.device.errors import GenAiCode
 from aicore_sim.device.profile import ProfileError
@@ -39,61 +41,6 @@ _POLL = 0.005
 _LOADING = "load-model"
 """How the daemon's load is called among the sleepers of the clock."""
 _BUSY = int(GenAiCode.BUSY)
-
-
-@dataclass(frozen=True, kw_only=True)
-class StepResult:
-    number: str
-    """`3`, or `3.2.1`: the first step of the second round of step 3."""
-    step: str
-    evidence: str
-    problems: tuple[str, ...]
-    real_seconds: float
-    outcomes: tuple[Outcome, ...] = ()
-
-    @property
-    def passed(self) -> bool:
-        return not self.problems
-
-    def facts(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "number": self.number,
-            "step": self.step,
-            "passed": self.passed,
-            "evidence": self.evidence,
-            "problems": list(self.problems),
-            "real_seconds": round(self.real_seconds, 4),
-            "outcomes": [outcome.facts() for outcome in self.outcomes[:_OUTCOMES_SHOWN]],
-        }
-
-
-_OUTCOMES_SHOWN = 100
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScenarioResult:
-    name: str
-    title: str
-    steps: tuple[StepResult, ...]
-    device_seconds: float
-    """Device time that passed."""
-    real_seconds: float
-
-    @property
-    def passed(self) -> bool:
-        return all(step.passed for step in self.steps)
-
-    def facts(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "name": self.name,
-            "title": self.title,
-            "passed": self.passed,
-            "device_seconds": round(self.device_seconds, 3),
-            "real_seconds": round(self.real_seconds, 3),
-            "steps": [step.facts() for step in self.steps],
-        }
 
 
 async def run_scenario(
@@ -217,7 +164,7 @@ class _Runner:
         self._report(
             StepResult(
                 number=label,
-                step=step.note or _described(step),
+                step=step.note or described(step),
                 evidence=evidence,
                 problems=tuple(problems),
                 real_seconds=time.monotonic() - started,
@@ -482,30 +429,3 @@ def _moved(action: MoveDownload) -> device_pb2.ControlDownloadRequest:
 def _charged(action: Charge) -> device_pb2.SetQuotaRequest:
     used = action.device_time / values.NANOS
     return device_pb2.SetQuotaRequest(package_name=action.app, charge_seconds=used)
-
-
-def _described(step: Step) -> str:
-    action = getattr(step, step.kind)
-    name = step.kind.replace("_", " ")
-    if isinstance(action, int):
-        return f"{name} {values.shown_duration(action / values.NANOS)}"
-    if isinstance(action, str):
-        return f"{name} {action}"
-    if isinstance(action, list):
-        return f"{name} {', '.join(action)}"
-    if isinstance(action, Generate) and action.times > 1:
-        return f"{name} {action.times} {'at once' if action.together else 'times'}"
-    changed = ", ".join(
-        f"{key} {_word(getattr(action, key))}"
-        for key in type(action).model_fields
-        if key in action.model_fields_set and key not in ("expect", "retry", "script", "faults")
-    )
-    return f"{name} {changed}".rstrip()
-
-
-def _word(value: object) -> str:
-    if isinstance(value, values.FeatureStatus):
-        return value.name
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {item}" for key, item in value.items())
-    return str(value)
