@@ -38,6 +38,7 @@ from appfunctions_host.command_options import (
 )
 from appfunctions_host.data_types import DefinitionError
 from appfunctions_host.documents import metadata_document, plain_result, result_document
+from appfunctions_host.export_command import export_xml
 from appfunctions_host.server import serve
 from appfunctions_host.shell_client import (
     CallRefused,
@@ -92,6 +93,16 @@ def serve_command(
             help="Run an AppFunctionService of PACKAGE inside the host. May be repeated.",
         ),
     ] = None,
+    xml: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PACKAGE=FILE",
+            help="Declare the functions of PACKAGE as its app_functions.xml says. May be repeated.",
+        ),
+    ] = None,
+    stub: Annotated[
+        Path | None, typer.Option(help="YAML with the results of functions declared by --xml.")
+    ] = None,
     ready_file: Annotated[
         Path | None, typer.Option(help="Write the READY facts there when the host answers.")
     ] = None,
@@ -107,6 +118,8 @@ def serve_command(
                 DeviceHome(device_dir),
                 address=address,
                 apps=apps or (),
+                xml=xml or (),
+                stub=stub,
                 ready_file=ready_file,
                 exit_with_parent_fd=exit_with_parent_fd,
             )
@@ -284,6 +297,7 @@ def _require_only_user(user: str) -> None:
 
 inspect_commands.add_to(app)
 shell_commands.add_to(app)
+app.command("export-xml")(export_xml)
 app.command("bench")(bench)
 
 

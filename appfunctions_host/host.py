@@ -80,9 +80,9 @@ class AppFunctionHost:
             bind_seconds=bind_seconds,
             idle_seconds=idle_seconds,
         )
-        time = clock or SharedClock(connection)
-        self.journal = AuditJournal(connection, time)
-        self.faults = HostFaults(connection, time)
+        self.clock = clock or SharedClock(connection)
+        self.journal = AuditJournal(connection, self.clock)
+        self.faults = HostFaults(connection, self.clock)
         self.settings = ShellSettings(connection, packages, self.registry)
         self.rules = AccessRules(
             chosen.app_functions,
@@ -133,9 +133,14 @@ class AppFunctionHost:
         """As `require_search`."""
         self._require(self._platform.observe, "observeAppFunctions")
 
+    @property
+    def has_registration(self) -> bool:
+        """Whether apps register functions at run time on this platform."""
+        return self._platform.runtime_registration
+
     def require_registration(self) -> None:
         """As `require_search`."""
-        self._require(self._platform.runtime_registration, "registerAppFunctions")
+        self._require(self.has_registration, "registerAppFunctions")
 
     async def follow_device(self) -> None:
         """Notice what other processes change in the device's database. Runs until cancelled."""

@@ -25,6 +25,8 @@ from aicore_sim.rpc.server import RunningServer, start_server, stop_event
 from appfunctions_host.apps import load_apps
 from appfunctions_host.host import AppFunctionHost
 from appfunctions_host.local import LocalProvider
+from appfunctions_host.metadata_files.stub_apps import add_stubs, read_apps
+from appfunctions_host.metadata_files.stub_file import load_stubs
 from appfunctions_host.process_exit import exit_after
 from appfunctions_host.provider_service import ProviderServicer
 from appfunctions_host.service import ManagerServicer
@@ -99,6 +101,8 @@ async def serve(
     *,
     address: str | None = None,
     apps: Iterable[str] = (),
+    xml: Iterable[str] = (),
+    stub: Path | None = None,
     ready_file: Path | None = None,
     exit_with_parent_fd: int | None = None,
 ) -> None:
@@ -108,16 +112,19 @@ async def serve(
         home: The device directory, prepared by AICore.
         address: Where to serve; the directory's socket `appfunctions.sock` by default.
         apps: `PACKAGE=MODULE:CLASS` to provide inside this process.
+        xml: `PACKAGE=FILE`, apps of which only the XML of their functions is there.
+        stub: YAML with the results of those functions.
         ready_file: Gets the JSON of the READY line when the host answers.
         exit_with_parent_fd: Also stop when this pipe ends, as it does with the parent.
 
     Raises:
         DeviceInUse, AddressError, AppSpecError, DefinitionError, SimulatorFault, ProfileError,
-        OSError, sqlite3.Error: The host cannot start; the text says why.
+        XmlError, StubError, OSError, sqlite3.Error: The host cannot start; the text says why.
     """
     if exit_with_parent_fd is not None:
         # First of all: importing an app's module may take any time.
         exit_on_eof(exit_with_parent_fd)
+    declared, results = read_apps(xml), load_stubs(stub) if stub is not None else {}
     profile = _profile(home)
     token = home.read_control_token()
     with (
@@ -131,13 +138,10 @@ async def serve(
             provider = LocalProvider(package_name, services)
             cleanup.callback(provider.close)
             host.add_local(provider)
-            if packages.get(package_name) is None:
-                logger.warning(
-                    "%s is not installed, so its functions stay hidden; "
-                    "install it with `aicore-sim pm install %s`",
-                    package_name,
-                    package_name,
-                )
+            _warn_unless_installed(packages, package_name)
+        add_stubs(host, declared, results, source=repr(str(stub)))
+        for package_name in declared:
+            _warn_unless_installed(packages, package_name)
         stop = stop_event()
         running = await start_host(
             host, packages, address or f"unix:{home.socket_path('appfunctions')}"
@@ -150,6 +154,16 @@ async def serve(
         finally:
             exit_after(EXIT_SECONDS)
             await running.stop()
+
+
+def _warn_unless_installed(packages: PackageStore, package_name: str) -> None:
+    if packages.get(package_name) is None:
+        logger.warning(
+            "%s is not installed, so its functions stay hidden; "
+            "install it with `aicore-sim pm install %s`",
+            package_name,
+            package_name,
+        )
 
 
 def _environment(home: DeviceHome, address: str) -> dict[str, str]:

@@ -87,7 +87,9 @@ def test_the_scripted_agent_is_told_that_the_system_is_busy(
 def test_the_session_with_a_device_that_stays_runs_as_shown(
     project: Path, environment: dict[str, str], real_model_dir: Path
 ) -> None:
-    lines = _commands("aicore-sim up", "eval", "python agent", "aicore-sim pm", "appfunctions-host")
+    lines = _commands(
+        "aicore-sim up --detach", "eval", "python agent", "aicore-sim pm", "appfunctions-host"
+    )
     done = _shell("set -e\n" + "\n".join(lines), project, environment)
     assert done.returncode == 0, done.stderr
     assert "A-17 is out for delivery." in done.stdout
@@ -111,6 +113,23 @@ def test_the_script_of_the_documentation_is_a_script() -> None:
 
     [text] = _blocks("yaml", (ROOT / "docs" / "scripts.md").read_text())
     assert len(parse_script(text, source="docs/scripts.md")) == 8
+
+
+def test_the_functions_of_an_android_app_run_as_the_page_shows(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    page = (ROOT / "docs" / "app-function-xml.md").read_text()
+    (tmp_path / "app_functions_v2.xml").write_text(_blocks("xml", page)[0])
+    (tmp_path / "results.yaml").write_text(_blocks("yaml", page)[0])
+    run, export = _blocks("bash", page)
+    assert [word for word in _commands("aicore-sim up --xml") if "--stub results.yaml" in word]
+    done = _shell(run, tmp_path, environment)
+    assert (done.returncode, done.stdout) == (0, "note-1\n"), done.stderr
+    boot = "set -e\naicore-sim up --detach --model scripted --app com.example.shop=shop:Shop\n"
+    done = _shell(boot + export, tmp_path, environment)
+    assert done.returncode == 0, done.stderr
+    assert "#find_order" in (tmp_path / "app_functions_v2.xml").read_text()
+    assert "<function_id>" in done.stdout
 
 
 def test_no_page_links_to_a_file_that_is_not_there() -> None:

@@ -28,6 +28,8 @@ _BOOT_FLAGS = {
     "platform": "--platform",
     "model": "--model",
     "apps": "--app",
+    "xml": "--xml",
+    "stub": "--stub",
     "seed": "--seed",
 }
 
@@ -62,6 +64,8 @@ def exec_(
     platform: shared.Platform = shared.PLATFORM_DEFAULT,
     model: shared.Model = shared.DEFAULT_MODEL,
     apps: shared.Apps = None,
+    xml: shared.Xml = None,
+    stub: shared.Stub = None,
     seed: shared.Seed = 0,
     device_dir: Annotated[
         Path | None,
@@ -83,7 +87,7 @@ def exec_(
     aicore-sim exec --as com.example.assistant --permission EXECUTE_APP_FUNCTIONS \\
         --allowlist com.example.shop --app com.example.shop=shop:Shop -- python assistant.py
     """
-    checked = shared.check_apps(apps)
+    checked, declared = shared.check_apps(apps), shared.check_xml(xml)
     app = App(package, tuple(permissions or ()), tuple(allowlist or ()))
     with tempfile.TemporaryDirectory(prefix="aicore-sim-") as temporary:
         home = _home(device_dir, Path(temporary))
@@ -105,6 +109,8 @@ def exec_(
                 model=shared.check_model(model),
                 seed=seed,
                 apps=checked,
+                xml=declared,
+                stub=shared.check_stub(stub, declared),
             )
             code = run_interruptible(_boot_and_run(made, app, command))
     raise typer.Exit(code)

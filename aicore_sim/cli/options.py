@@ -49,6 +49,18 @@ Apps = Annotated[
         help="Run an AppFunctionService of PACKAGE inside the host. May be repeated.",
     ),
 ]
+Xml = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--xml",
+        metavar="PACKAGE=FILE",
+        help="Declare the functions of PACKAGE as its app_functions.xml says. May be repeated.",
+    ),
+]
+Stub = Annotated[
+    Path | None,
+    typer.Option(help="YAML with the results of functions declared by --xml.", show_default=False),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 DEVICE_DEFAULT = DEFAULT_PROFILE
@@ -74,6 +86,36 @@ def check_apps(apps: list[str] | None) -> tuple[str, ...]:
                 exit_code=2,
             )
     return tuple(apps or ())
+
+
+def check_xml(xml: list[str] | None) -> tuple[str, ...]:
+    """Raises CommandError for an --xml that is not PACKAGE=FILE, or names no file."""
+    checked = []
+    for spec in xml or ():
+        package, equals, file = spec.partition("=")
+        if not (package and equals and file):
+            raise CommandError(
+                f"--xml {spec!r} is not PACKAGE=FILE, "
+                "for example com.example.shop=app_functions_v2.xml",
+                exit_code=2,
+            )
+        checked.append(f"{package}={_file('--xml', Path(file))}")
+    return tuple(checked)
+
+
+def check_stub(stub: Path | None, xml: tuple[str, ...]) -> Path | None:
+    """Raises CommandError for a --stub without --xml, or of a file that is not there."""
+    if stub is None:
+        return None
+    if not xml:
+        raise CommandError("--stub gives results to functions of --xml; add that", exit_code=2)
+    return _file("--stub", stub)
+
+
+def _file(flag: str, path: Path) -> Path:
+    if not path.is_file():
+        raise CommandError(f"{flag}: there is no file {str(path)!r}", exit_code=2)
+    return path.absolute()
 
 
 def was_given(context: typer.Context, name: str) -> bool:

@@ -30,7 +30,8 @@ _LOG_TAIL_LINES = 25
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceOptions:
-    """What to boot. `apps` are `PACKAGE=MODULE:CLASS`, run inside the host."""
+    """What to boot. `apps` are `PACKAGE=MODULE:CLASS`, run inside the host; `xml` are
+    `PACKAGE=FILE`, declared there, with results from `stub`."""
 
     home: DeviceHome
     device: str
@@ -41,6 +42,8 @@ class DeviceOptions:
     pace: Literal["host", "phone"] = "host"
     quota: str | None = None
     apps: tuple[str, ...] = ()
+    xml: tuple[str, ...] = ()
+    stub: Path | None = None
     aicore_address: str | None = None
     appfunctions_address: str | None = None
 
@@ -79,13 +82,15 @@ class Supervisor:
                 + _address(options.aicore_address),
             )
             with connect(aicore.address, token) as control:
-                for app in options.apps:
+                for app in (*options.apps, *options.xml):
                     await asyncio.to_thread(control.ensure_installed, app.partition("=")[0])
                 device = await asyncio.to_thread(control.get_device)
             host = await self._spawn(
                 "appfunctions",
                 ["-m", "appfunctions_host", "serve"]
                 + [word for app in options.apps for word in ("--app", app)]
+                + [word for spec in options.xml for word in ("--xml", spec)]
+                + (["--stub", str(options.stub)] if options.stub is not None else [])
                 + _address(options.appfunctions_address),
             )
             await _exchange(host.address, token)

@@ -58,6 +58,8 @@ def up(
     platform: shared.Platform = shared.PLATFORM_DEFAULT,
     model: shared.Model = shared.DEFAULT_MODEL,
     apps: shared.Apps = None,
+    xml: shared.Xml = None,
+    stub: shared.Stub = None,
     seed: shared.Seed = 0,
     clock: ClockName = "real",
     pace: PaceName = "host",
@@ -98,6 +100,7 @@ def up(
     aicore-sim up --detach --wipe-data && eval "$(aicore-sim env --as com.example.shop)"
     """
     home = shared.home_of(device_dir)
+    declared = shared.check_xml(xml)
     state = None
     if scenario is not None:
         given = [flag for name, flag in _SCENARIO_FLAGS.items() if shared.was_given(context, name)]
@@ -119,6 +122,8 @@ def up(
         pace=pace,
         quota=_check_quota(quota, device),
         apps=shared.check_apps(apps),
+        xml=declared,
+        stub=shared.check_stub(stub, declared),
         aicore_address=aicore_address,
         appfunctions_address=appfunctions_address,
     )
