@@ -114,6 +114,8 @@ class AppFunctionHost:
         self.registry.on_change(self.observers.poke)
         self.registrations.on_change(self.observers.poke)
         self._states.on_change(self.observers.poke)
+        self.app_descriptions: dict[str, str] = {}
+        """Of apps that are known by their XML, by package."""
         self._on_device_change: list[Callable[[], None]] = []
 
     def add_local(self, provider: LocalProvider) -> None:

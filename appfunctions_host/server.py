@@ -124,7 +124,7 @@ async def serve(
     if exit_with_parent_fd is not None:
         # First of all: importing an app's module may take any time.
         exit_on_eof(exit_with_parent_fd)
-    declared, results = read_apps(xml), load_stubs(stub) if stub is not None else {}
+    described, results = read_apps(xml), load_stubs(stub) if stub is not None else {}
     profile = _profile(home)
     token = home.read_control_token()
     with (
@@ -139,8 +139,8 @@ async def serve(
             cleanup.callback(provider.close)
             host.add_local(provider)
             _warn_unless_installed(packages, package_name)
-        add_stubs(host, declared, results, source=repr(str(stub)))
-        for package_name in declared:
+        add_stubs(host, described, results, source=repr(str(stub)))
+        for package_name in described.declared:
             _warn_unless_installed(packages, package_name)
         stop = stop_event()
         running = await start_host(

@@ -56,6 +56,17 @@ def list_valid_targets(device_dir: DeviceDir = None, address: Address = None) ->
         print(f"Valid targets: [{', '.join(found.targets)}]")
 
 
+def read_app_description(
+    package: PackageName = None, device_dir: DeviceDir = None, address: Address = None
+) -> None:
+    """Print what an app's metadata says of the app as a whole."""
+    if package is None:
+        fail("Error: --package must be specified.")
+    with shell_session(Target(device_dir=device_dir, address=address)) as client:
+        request = shell.ReadAppDescriptionRequest(package_name=package)
+        print(client.set_up("ReadAppDescription", request).description)
+
+
 def set_additional_allowlisted_agents(
     packages: Annotated[list[str], typer.Argument(metavar="PACKAGE...")],
     device_dir: DeviceDir = None,
@@ -177,6 +188,7 @@ def add_to(app: typer.Typer) -> None:
         revoke_app_function_access,
         list_valid_agents,
         list_valid_targets,
+        read_app_description,
         set_additional_allowlisted_agents,
         clear_additional_allowlisted_agents,
         enable_allowlist,

@@ -47,6 +47,13 @@ class ShellServicer(appfunctions_shell_pb2_grpc.AppFunctionShellServicer):
             agents=self._settings.valid_agents(), targets=self._settings.valid_targets()
         )
 
+    async def ReadAppDescription(
+        self, request: pb.ReadAppDescriptionRequest, context: Any
+    ) -> pb.ReadAppDescriptionResponse:
+        require_shell("ReadAppDescription")
+        found = self._host.app_descriptions.get(request.package_name, "")
+        return pb.ReadAppDescriptionResponse(description=found)
+
     async def SetAdditionalAgents(
         self, request: pb.SetAdditionalAgentsRequest, context: Any
     ) -> pb.ShellSettings:

@@ -53,7 +53,22 @@ def read_functions(data: bytes, package_name: str) -> ReadFunctions:
     A function that is wrong is left out, as Android's indexer does; a wrong pattern in the shared
     types takes all functions with it. Raises XmlError for a file that is none.
     """
+    return _functions(parse(data), package_name)
+
+
+def read_app_metadata(data: bytes) -> str | None:
+    """The description of `<AppFunctionAppMetadata>`, or None when the file is another one.
+
+    Raises XmlError.
+    https://developer.android.com/reference/kotlin/androidx/appfunctions/metadata/AppFunctionAppMetadata
+    """
     root = parse(data)
+    if root.name != "appfunctionappmetadata":
+        return None
+    return root.attributes.get("description") or root.value("description") or ""
+
+
+def _functions(root: Element, package_name: str) -> ReadFunctions:
     listed = root if root.name == "appfunctions" else root.first("appfunctions")
     if listed is None:
         raise XmlError(f"line {root.line}: the root is <{root.name}>, expected <appfunctions>")

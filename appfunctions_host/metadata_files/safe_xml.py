@@ -24,6 +24,8 @@ class Element:
 
     name: str
     line: int
+    attributes: dict[str, str] = field(default_factory=dict)
+    """By folded name."""
     text: str = ""
     children: list[Element] = field(default_factory=list)
 
@@ -65,7 +67,8 @@ def parse(data: bytes) -> Element:
             raise XmlError(f"line {line}: the file has more than {MAX_ELEMENTS} elements")
         if len(stack) >= MAX_DEPTH:
             raise XmlError(f"line {line}: elements nest deeper than {MAX_DEPTH}")
-        made = Element(name=fold(name), line=line)
+        folded = {fold(key): text for key, text in attributes.items()}
+        made = Element(name=fold(name), line=line, attributes=folded)
         (stack[-1].children if stack else roots).append(made)
         stack.append(made)
 

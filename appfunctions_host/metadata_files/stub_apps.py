@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from aicore_protos import appfunctions_pb2 as pb
 from appfunctions_host.apps import AppSpecError
 from appfunctions_host.host import AppFunctionHost
-from appfunctions_host.metadata_files.reader import read_functions
+from appfunctions_host.metadata_files.reader import read_app_metadata, read_functions
 from appfunctions_host.metadata_files.safe_xml import MAX_BYTES, XmlError
 from appfunctions_host.metadata_files.stub import StubProvider
 from appfunctions_host.metadata_files.stub_file import StubError, StubResult
@@ -24,29 +25,43 @@ Declared = dict[str, dict[str, pb.AppFunctionMetadata]]
 """Functions by package and id."""
 
 
-def read_apps(specs: Iterable[str]) -> Declared:
+@dataclass(kw_only=True)
+class ReadApps:
+    """What the files say."""
+
+    declared: Declared = field(default_factory=dict)
+    descriptions: dict[str, str] = field(default_factory=dict)
+    """Of apps, by package."""
+
+
+def read_apps(specs: Iterable[str]) -> ReadApps:
     """Read the files; several may be of one package, and then the first that has a function counts.
 
     What is left out of a file is logged. Raises AppSpecError and XmlError.
     """
-    declared: Declared = {}
+    apps = ReadApps()
     for spec in specs:
         package_name, path = _parts(spec)
         try:
-            found = read_functions(_bytes(path), package_name)
+            data = _bytes(path)
+            if (description := read_app_metadata(data)) is not None:
+                apps.descriptions.setdefault(package_name, description)
+                apps.declared.setdefault(package_name, {})
+                continue
+            found = read_functions(data, package_name)
         except XmlError as error:
             raise XmlError(f"{str(path)!r}: {error}") from None
         for problem in found.problems:
             logger.warning("%s: %s", path, problem)
-        functions = declared.setdefault(package_name, {})
+        functions = apps.declared.setdefault(package_name, {})
         for metadata in found.functions:
             functions.setdefault(metadata.name.function_identifier, metadata)
-    return declared
+    return apps
 
 
 def add_stubs(
     host: AppFunctionHost,
-    declared: Declared,
+    apps: ReadApps,
     results: Mapping[str, Sequence[StubResult]],
     *,
     source: str,
@@ -66,9 +81,10 @@ def add_stubs(
             sdk_int_full=host.sdk_int_full,
             rules=host.argument_rules,
         )
-        for package_name, functions in declared.items()
+        for package_name, functions in apps.declared.items()
     }
-    _give(stubs, declared, results, source)
+    _give(stubs, apps.declared, results, source)
+    host.app_descriptions.update(apps.descriptions)
     for package_name, stub in stubs.items():
         host.registry.declare(package_name, list(stub.functions.values()), stub)
         _register(host, stub)

@@ -148,7 +148,9 @@ class HostCalls:
         return from_value(response.return_value)
 
     def observe(self) -> AppFunctionObservation:
-        request = appfunctions_pb2.ObserveRequest(calling_package=self._calling_package)
+        request = appfunctions_pb2.ObserveRequest(
+            calling_package=self._calling_package, library=self._library
+        )
         return AppFunctionObservation(self.connection, request)
 
     async def _cancellable(self, message: Any, signal: CancellationSignal) -> Any:

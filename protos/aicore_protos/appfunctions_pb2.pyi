@@ -346,10 +346,12 @@ class SetEnabledResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class ObserveRequest(_message.Message):
-    __slots__ = ("calling_package",)
+    __slots__ = ("calling_package", "library")
     CALLING_PACKAGE_FIELD_NUMBER: _ClassVar[int]
+    LIBRARY_FIELD_NUMBER: _ClassVar[int]
     calling_package: str
-    def __init__(self, calling_package: _Optional[str] = ...) -> None: ...
+    library: CallerLibrary
+    def __init__(self, calling_package: _Optional[str] = ..., library: _Optional[_Union[CallerLibrary, str]] = ...) -> None: ...
 
 class ObserveResponse(_message.Message):
     __slots__ = ("metadata_changed", "states_changed")

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&aicore_protos/appfunctions_shell.proto\x12\raicore.sim.v1\"a\n\x13UpdateAccessRequest\x12\x15\n\ragent_package\x18\x01 \x01(\t\x12\x16\n\x0etarget_package\x18\x02 \x01(\t\x12\r\n\x05\x66lags\x18\x03 \x01(\x05\x12\x0c\n\x04mask\x18\x04 \x01(\x05\"A\n\x10GetAccessRequest\x12\x15\n\ragent_package\x18\x01 \x01(\t\x12\x16\n\x0etarget_package\x18\x02 \x01(\t\"3\n\x0b\x41\x63\x63\x65ssState\x12\r\n\x05\x66lags\x18\x01 \x01(\x05\x12\x15\n\rrequest_state\x18\x02 \x01(\x05\"\x1a\n\x18ListValidPackagesRequest\"<\n\x19ListValidPackagesResponse\x12\x0e\n\x06\x61gents\x18\x01 \x03(\t\x12\x0f\n\x07targets\x18\x02 \x03(\t\"3\n\x1aSetAdditionalAgentsRequest\x12\x15\n\rpackage_names\x18\x01 \x03(\t\"-\n\x1aSetAllowlistEnabledRequest\x12\x0f\n\x07\x65nabled\x18\x01 \x01(\x08\"+\n\x16SetTestPageSizeRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\"A\n\x18SetPackageQueriesRequest\x12\x14\n\x0cpackage_name\x18\x01 \x01(\t\x12\x0f\n\x07targets\x18\x02 \x03(\t\"\x1b\n\x19SetPackageQueriesResponse\"]\n\rShellSettings\x12\x19\n\x11\x61llowlist_enabled\x18\x01 \x01(\x08\x12\x19\n\x11\x61\x64\x64itional_agents\x18\x02 \x03(\t\x12\x16\n\x0etest_page_size\x18\x03 \x01(\x05\x32\x94\x05\n\x10\x41ppFunctionShell\x12N\n\x0cUpdateAccess\x12\".aicore.sim.v1.UpdateAccessRequest\x1a\x1a.aicore.sim.v1.AccessState\x12H\n\tGetAccess\x12\x1f.aicore.sim.v1.GetAccessRequest\x1a\x1a.aicore.sim.v1.AccessState\x12\x66\n\x11ListValidPackages\x12\'.aicore.sim.v1.ListValidPackagesRequest\x1a(.aicore.sim.v1.ListValidPackagesResponse\x12^\n\x13SetAdditionalAgents\x12).aicore.sim.v1.SetAdditionalAgentsRequest\x1a\x1c.aicore.sim.v1.ShellSettings\x12^\n\x13SetAllowlistEnabled\x12).aicore.sim.v1.SetAllowlistEnabledRequest\x1a\x1c.aicore.sim.v1.ShellSettings\x12V\n\x0fSetTestPageSize\x12%.aicore.sim.v1.SetTestPageSizeRequest\x1a\x1c.aicore.sim.v1.ShellSettings\x12\x66\n\x11SetPackageQueries\x12\'.aicore.sim.v1.SetPackageQueriesRequest\x1a(.aicore.sim.v1.SetPackageQueriesResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&aicore_protos/appfunctions_shell.proto\x12\raicore.sim.v1\"a\n\x13UpdateAccessRequest\x12\x15\n\ragent_package\x18\x01 \x01(\t\x12\x16\n\x0etarget_package\x18\x02 \x01(\t\x12\r\n\x05\x66lags\x18\x03 \x01(\x05\x12\x0c\n\x04mask\x18\x04 \x01(\x05\"A\n\x10GetAccessRequest\x12\x15\n\ragent_package\x18\x01 \x01(\t\x12\x16\n\x0etarget_package\x18\x02 \x01(\t\"3\n\x0b\x41\x63\x63\x65ssState\x12\r\n\x05\x66lags\x18\x01 \x01(\x05\x12\x15\n\rrequest_state\x18\x02 \x01(\x05\"\x1a\n\x18ListValidPackagesRequest\"<\n\x19ListValidPackagesResponse\x12\x0e\n\x06\x61gents\x18\x01 \x03(\t\x12\x0f\n\x07targets\x18\x02 \x03(\t\"1\n\x19ReadAppDescriptionRequest\x12\x14\n\x0cpackage_name\x18\x01 \x01(\t\"1\n\x1aReadAppDescriptionResponse\x12\x13\n\x0b\x64\x65scription\x18\x01 \x01(\t\"3\n\x1aSetAdditionalAgentsRequest\x12\x15\n\rpackage_names\x18\x01 \x03(\t\"-\n\x1aSetAllowlistEnabledRequest\x12\x0f\n\x07\x65nabled\x18\x01 \x01(\x08\"+\n\x16SetTestPageSizeRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\"A\n\x18SetPackageQueriesRequest\x12\x14\n\x0cpackage_name\x18\x01 \x01(\t\x12\x0f\n\x07targets\x18\x02 \x03(\t\"\x1b\n\x19SetPackageQueriesResponse\"]\n\rShellSettings\x12\x19\n\x11\x61llowlist_enabled\x18\x01 \x01(\x08\x12\x19\n\x11\x61\x64\x64itional_agents\x18\x02 \x03(\t\x12\x16\n\x0etest_page_size\x18\x03 \x01(\x05\x32\xff\x05\n\x10\x41ppFunctionShell\x12N\n\x0cUpdateAccess\x12\".aicore.sim.v1.UpdateAccessRequest\x1a\x1a.aicore.sim.v1.AccessState\x12H\n\tGetAccess\x12\x1f.aicore.sim.v1.GetAccessRequest\x1a\x1a.aicore.sim.v1.AccessState\x12\x66\n\x11ListValidPackages\x12\'.aicore.sim.v1.ListValidPackagesRequest\x1a(.aicore.sim.v1.ListValidPackagesResponse\x12^\n\x13SetAdditionalAgents\x12).aicore.sim.v1.SetAdditionalAgentsRequest\x1a\x1c.aicore.sim.v1.ShellSettings\x12^\n\x13SetAllowlistEnabled\x12).aicore.sim.v1.SetAllowlistEnabledRequest\x1a\x1c.aicore.sim.v1.ShellSettings\x12V\n\x0fSetTestPageSize\x12%.aicore.sim.v1.SetTestPageSizeRequest\x1a\x1c.aicore.sim.v1.ShellSettings\x12i\n\x12ReadAppDescription\x12(.aicore.sim.v1.ReadAppDescriptionRequest\x1a).aicore.sim.v1.ReadAppDescriptionResponse\x12\x66\n\x11SetPackageQueries\x12\'.aicore.sim.v1.SetPackageQueriesRequest\x1a(.aicore.sim.v1.SetPackageQueriesResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -41,18 +41,22 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTVALIDPACKAGESREQUEST']._serialized_end=302
   _globals['_LISTVALIDPACKAGESRESPONSE']._serialized_start=304
   _globals['_LISTVALIDPACKAGESRESPONSE']._serialized_end=364
-  _globals['_SETADDITIONALAGENTSREQUEST']._serialized_start=366
-  _globals['_SETADDITIONALAGENTSREQUEST']._serialized_end=417
-  _globals['_SETALLOWLISTENABLEDREQUEST']._serialized_start=419
-  _globals['_SETALLOWLISTENABLEDREQUEST']._serialized_end=464
-  _globals['_SETTESTPAGESIZEREQUEST']._serialized_start=466
-  _globals['_SETTESTPAGESIZEREQUEST']._serialized_end=509
-  _globals['_SETPACKAGEQUERIESREQUEST']._serialized_start=511
-  _globals['_SETPACKAGEQUERIESREQUEST']._serialized_end=576
-  _globals['_SETPACKAGEQUERIESRESPONSE']._serialized_start=578
-  _globals['_SETPACKAGEQUERIESRESPONSE']._serialized_end=605
-  _globals['_SHELLSETTINGS']._serialized_start=607
-  _globals['_SHELLSETTINGS']._serialized_end=700
-  _globals['_APPFUNCTIONSHELL']._serialized_start=703
-  _globals['_APPFUNCTIONSHELL']._serialized_end=1363
+  _globals['_READAPPDESCRIPTIONREQUEST']._serialized_start=366
+  _globals['_READAPPDESCRIPTIONREQUEST']._serialized_end=415
+  _globals['_READAPPDESCRIPTIONRESPONSE']._serialized_start=417
+  _globals['_READAPPDESCRIPTIONRESPONSE']._serialized_end=466
+  _globals['_SETADDITIONALAGENTSREQUEST']._serialized_start=468
+  _globals['_SETADDITIONALAGENTSREQUEST']._serialized_end=519
+  _globals['_SETALLOWLISTENABLEDREQUEST']._serialized_start=521
+  _globals['_SETALLOWLISTENABLEDREQUEST']._serialized_end=566
+  _globals['_SETTESTPAGESIZEREQUEST']._serialized_start=568
+  _globals['_SETTESTPAGESIZEREQUEST']._serialized_end=611
+  _globals['_SETPACKAGEQUERIESREQUEST']._serialized_start=613
+  _globals['_SETPACKAGEQUERIESREQUEST']._serialized_end=678
+  _globals['_SETPACKAGEQUERIESRESPONSE']._serialized_start=680
+  _globals['_SETPACKAGEQUERIESRESPONSE']._serialized_end=707
+  _globals['_SHELLSETTINGS']._serialized_start=709
+  _globals['_SHELLSETTINGS']._serialized_end=802
+  _globals['_APPFUNCTIONSHELL']._serialized_start=805
+  _globals['_APPFUNCTIONSHELL']._serialized_end=1572
 # @@protoc_insertion_point(module_scope)

@@ -46,6 +46,18 @@ class ListValidPackagesResponse(_message.Message):
     targets: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, agents: _Optional[_Iterable[str]] = ..., targets: _Optional[_Iterable[str]] = ...) -> None: ...
 
+class ReadAppDescriptionRequest(_message.Message):
+    __slots__ = ("package_name",)
+    PACKAGE_NAME_FIELD_NUMBER: _ClassVar[int]
+    package_name: str
+    def __init__(self, package_name: _Optional[str] = ...) -> None: ...
+
+class ReadAppDescriptionResponse(_message.Message):
+    __slots__ = ("description",)
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    description: str
+    def __init__(self, description: _Optional[str] = ...) -> None: ...
+
 class SetAdditionalAgentsRequest(_message.Message):
     __slots__ = ("package_names",)
     PACKAGE_NAMES_FIELD_NUMBER: _ClassVar[int]

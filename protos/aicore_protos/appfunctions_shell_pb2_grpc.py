@@ -65,6 +65,11 @@ class AppFunctionShellStub:
                 request_serializer=aicore__protos_dot_appfunctions__shell__pb2.SetTestPageSizeRequest.SerializeToString,
                 response_deserializer=aicore__protos_dot_appfunctions__shell__pb2.ShellSettings.FromString,
                 _registered_method=True)
+        self.ReadAppDescription = channel.unary_unary(
+                '/aicore.sim.v1.AppFunctionShell/ReadAppDescription',
+                request_serializer=aicore__protos_dot_appfunctions__shell__pb2.ReadAppDescriptionRequest.SerializeToString,
+                response_deserializer=aicore__protos_dot_appfunctions__shell__pb2.ReadAppDescriptionResponse.FromString,
+                _registered_method=True)
         self.SetPackageQueries = channel.unary_unary(
                 '/aicore.sim.v1.AppFunctionShell/SetPackageQueries',
                 request_serializer=aicore__protos_dot_appfunctions__shell__pb2.SetPackageQueriesRequest.SerializeToString,
@@ -118,6 +123,13 @@ class AppFunctionShellServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReadAppDescription(self, request, context):
+        """What an app's metadata says of the app as a whole.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def SetPackageQueries(self, request, context):
         """Ours: the packages that an app's manifest names in its queries, where the platform profile says
         that package visibility follows them.
@@ -158,6 +170,11 @@ def add_AppFunctionShellServicer_to_server(servicer, server):
                     servicer.SetTestPageSize,
                     request_deserializer=aicore__protos_dot_appfunctions__shell__pb2.SetTestPageSizeRequest.FromString,
                     response_serializer=aicore__protos_dot_appfunctions__shell__pb2.ShellSettings.SerializeToString,
+            ),
+            'ReadAppDescription': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReadAppDescription,
+                    request_deserializer=aicore__protos_dot_appfunctions__shell__pb2.ReadAppDescriptionRequest.FromString,
+                    response_serializer=aicore__protos_dot_appfunctions__shell__pb2.ReadAppDescriptionResponse.SerializeToString,
             ),
             'SetPackageQueries': grpc.unary_unary_rpc_method_handler(
                     servicer.SetPackageQueries,
@@ -328,6 +345,33 @@ class AppFunctionShell:
             '/aicore.sim.v1.AppFunctionShell/SetTestPageSize',
             aicore__protos_dot_appfunctions__shell__pb2.SetTestPageSizeRequest.SerializeToString,
             aicore__protos_dot_appfunctions__shell__pb2.ShellSettings.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadAppDescription(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/aicore.sim.v1.AppFunctionShell/ReadAppDescription',
+            aicore__protos_dot_appfunctions__shell__pb2.ReadAppDescriptionRequest.SerializeToString,
+            aicore__protos_dot_appfunctions__shell__pb2.ReadAppDescriptionResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -143,13 +143,14 @@ async def test_closing_the_connection_ends_the_observation_with_an_error(agent: 
 
 
 @pytest.mark.requirement("appfunctions.platform.android-16", "jetpack.facade.observe-below-17")
-async def test_nothing_is_observed_below_android_17(tmp_path: Path) -> None:
+async def test_below_android_17_only_jetpack_observes(tmp_path: Path) -> None:
     async with running_device(tmp_path, platform="android-16") as device:
         device.install(PACKAGE)
         async with app_of(device, PACKAGE) as app:
-            for observation in (
-                app.platform.observe_app_functions(),
-                app.jetpack.observe_app_functions(),
-            ):
-                with pytest.raises(NoSuchMethodError, match="observeAppFunctions"):
-                    await soon(anext(observation))
+            with pytest.raises(NoSuchMethodError, match="observeAppFunctions"):
+                await soon(anext(app.platform.observe_app_functions()))
+            async with app.jetpack.observe_app_functions() as changes:
+                async with raw_provider(device, trusted(F)):
+                    assert await soon(anext(changes)) == METADATA
+                    await app.jetpack.set_app_function_enabled(F, OFF)
+                    assert await soon(anext(changes)) == _states(F)

@@ -25,7 +25,7 @@ from tests.host.rig import Caller, Device, running_device
 from tests.host.test_metadata_files import CREATE, NOTES, NOTES_PACKAGE, file_of, function
 
 PRINT = "com.example.notes.NoteFunctions#printNote"
-NOTE = {"title": "Milk", "due": None, "attachments": []}
+NOTE: dict[str, Any] = {"title": "Milk", "due": None, "attachments": []}
 APP = "com.app"
 TRUSTED = f"{APP}.Tools#say"
 SYSTEM = f"{APP}.Tools#reset"
@@ -56,10 +56,10 @@ async def stubbed(
     """A device with one such app, and the app as a caller of its own functions."""
     (folder / "functions.xml").write_bytes(xml)
     (folder / "results.yaml").write_text(results)
-    declared = read_apps([f"{package_name}={folder / 'functions.xml'}"])
+    apps = read_apps([f"{package_name}={folder / 'functions.xml'}"])
     async with running_device(folder, platform=platform) as device:
         owner = device.install(package_name)
-        add_stubs(device.host, declared, load_stubs(folder / "results.yaml"), source="results")
+        add_stubs(device.host, apps, load_stubs(folder / "results.yaml"), source="results")
         yield device, owner
 
 
@@ -241,23 +241,23 @@ async def test_results_that_no_function_can_give_are_refused(
 
 async def test_a_method_of_two_apps_is_named_with_its_app(tmp_path: Path) -> None:
     (tmp_path / "functions.xml").write_bytes(TOOLS)
-    declared = read_apps(f"{name}={tmp_path / 'functions.xml'}" for name in (APP, "com.two"))
+    apps = read_apps(f"{name}={tmp_path / 'functions.xml'}" for name in (APP, "com.two"))
     for key in ("say", TRUSTED):
         (tmp_path / "results.yaml").write_text(f"{key}: {{value: a}}")
         async with running_device(tmp_path) as device:
             with pytest.raises(StubError, match=f"write one of: {APP}/{TRUSTED}, com.two/"):
-                add_stubs(device.host, declared, load_stubs(tmp_path / "results.yaml"), source="r")
+                add_stubs(device.host, apps, load_stubs(tmp_path / "results.yaml"), source="r")
     (tmp_path / "results.yaml").write_text(f"com.two/{TRUSTED}: {{value: two}}")
     async with running_device(tmp_path) as device:
         two = device.install("com.two")
-        add_stubs(device.host, declared, load_stubs(tmp_path / "results.yaml"), source="r")
+        add_stubs(device.host, apps, load_stubs(tmp_path / "results.yaml"), source="r")
         assert await execute(two, TRUSTED, "com.two") == "two"
 
 
 def test_two_files_of_one_app_are_read_together(tmp_path: Path) -> None:
     (tmp_path / "one.xml").write_bytes(file_of(function("a.B#c", "<description>1</description>")))
     (tmp_path / "two.xml").write_bytes(file_of(function("a.B#c"), function("a.D#e")))
-    declared = read_apps(f"{APP}={tmp_path / name}" for name in ("one.xml", "two.xml"))
+    declared = read_apps(f"{APP}={tmp_path / name}" for name in ("one.xml", "two.xml")).declared
     assert list(declared[APP]) == ["a.B#c", "a.D#e"]
     assert declared[APP]["a.B#c"].description == "1"
 
@@ -273,13 +273,23 @@ def test_a_file_that_is_not_there_is_refused_by_its_name(tmp_path: Path) -> None
         read_apps([f"com.app={tmp_path / 'nowhere.xml'}"])
 
 
-@pytest.mark.requirement("jetpack.entry-point.xml", "appfunctions.xml.commands")
+@pytest.mark.requirement(
+    "jetpack.entry-point.xml", "appfunctions.xml.commands", "shell.read-app-description"
+)
 def test_the_commands_serve_and_write_such_an_app(tmp_path: Path) -> None:
     results = tmp_path / "results.yaml"
     results.write_text("createNote: {echo: note}\nprintNote: {error: {code: ERROR_DISABLED}}\n")
     with prepared(tmp_path) as (home, packages):
         packages.install(NOTES_PACKAGE)
-        process = start(home, "--xml", f"{NOTES_PACKAGE}={NOTES}", "--stub", str(results))
+        described = tmp_path / "app_metadata.xml"
+        described.write_text(
+            '<AppFunctionAppMetadata xmlns:appfn="http://schemas.android.com/apk/res-auto" '
+            'appfn:description="Keeps notes." appfn:displayDescription="@string/about" />'
+        )
+        files = [
+            word for file in (described, NOTES) for word in ("--xml", f"{NOTES_PACKAGE}={file}")
+        ]
+        process = start(home, *files, "--stub", str(results))
         with ended(process):
             served = Served(home=home, packages=packages, process=process, facts=ready(process))
             ran = served.run(
@@ -292,9 +302,12 @@ def test_the_commands_serve_and_write_such_an_app(tmp_path: Path) -> None:
             done = served.run("export-xml", "--package", NOTES_PACKAGE, "-o", str(written))
             assert done.exit_code == 0, done.output
             assert served.run("export-xml", "--package", "com.none").exit_code == 255
+            said = served.run("read-app-description", "--package", NOTES_PACKAGE)
+            assert (said.exit_code, said.stdout) == (0, "Keeps notes.\n")
+            assert served.run("read-app-description").exit_code == 255
             older = served.run("export-xml", "--package", NOTES_PACKAGE, "--v1").stdout
-    one, two = read_apps([f"a={NOTES}"]), read_apps([f"a={written}"])
-    assert sorted(one["a"].items()) == sorted(two["a"].items())
+    one, two = (read_apps([f"a={path}"]).declared["a"] for path in (NOTES, written))
+    assert sorted(one.items()) == sorted(two.items())
     assert older.count("<function_id>") == 3
 
 
