@@ -97,6 +97,7 @@ class _Started:
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     has_provided: bool = False
     calls: int = 0
+    """Those that run, and those that wait for its start."""
     timer: asyncio.TimerHandle | None = None
 
 
@@ -148,7 +149,7 @@ class ServiceStarter:
         started = self._start(command)
         was_ending = started.has_provided
         provider = await self._bound(function, started)
-        if provider is None and was_ending and started.task.done():
+        if provider is None and was_ending and started.task.done() and not self._closed:
             # Its stream was known to be gone before its exit was.
             provider = await self._bound(function, self._start(command))
         if provider is None:
@@ -159,7 +160,9 @@ class ServiceStarter:
         """The provider, or None when the process ended or did not provide in time."""
         bound = asyncio.ensure_future(self._registry.wait_bound(function.key, self._bind_seconds))
         try:
-            await asyncio.wait({bound, started.task}, return_when=asyncio.FIRST_COMPLETED)
+            # A caller that leaves meanwhile leaves an idle process, connected or not.
+            with self._in_use(started):
+                await asyncio.wait({bound, started.task}, return_when=asyncio.FIRST_COMPLETED)
             if bound.done() and (provider := bound.result()) is not None:
                 started.has_provided = True
                 return provider
@@ -178,9 +181,11 @@ class ServiceStarter:
     def using(self, package_name: str) -> Iterator[None]:
         """Around a call: the process is not idle."""
         started = self._started.get(package_name)
-        if started is None:
+        with self._in_use(started) if started is not None else contextlib.nullcontext():
             yield
-            return
+
+    @contextlib.contextmanager
+    def _in_use(self, started: _Started) -> Iterator[None]:
         started.calls += 1
         if started.timer is not None:
             started.timer.cancel()
@@ -189,7 +194,7 @@ class ServiceStarter:
             yield
         finally:
             started.calls -= 1
-            if not started.calls:
+            if not started.calls and not started.task.done():
                 started.timer = asyncio.get_running_loop().call_later(
                     self._idle_seconds, started.stop.set
                 )

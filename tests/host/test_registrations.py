@@ -174,6 +174,64 @@ async def states(device: Device) -> list[tuple[str, bool, list[str]]]:
     ]
 
 
+@pytest.mark.requirement("appfunctions.observe.effective-only", "appfunctions.declaration.kept")
+async def test_observers_hear_of_the_first_and_the_last_registration_and_of_no_process(
+    tmp_path: Path,
+) -> None:
+    functions = [runtime(GLOBAL), runtime(SCREEN, pb.SCOPE_ACTIVITY), trusted(SERVICE)]
+    async with running_device(tmp_path) as device:
+        shop = device.install(PACKAGE)
+        events = shop.stub.Observe(pb.ObserveRequest(), metadata=shop.metadata)
+        await soon(events.read())  # it has begun
+        async with raw_provider(device, *functions) as provider:
+            await register(provider, 1, registered(SCREEN, "a1"))
+            await register(provider, 2, registered(SCREEN, "a2"))
+            await register(provider, 3, registered(GLOBAL))
+            await register(provider, 4, registered("T#none"))
+            ended = pb.ProviderMessage.UnregisterAppFunctions(registration_id=1)
+            await soon(provider.stream.write(pb.ProviderMessage(unregister_app_functions=ended)))
+        await soon(gone(device))
+        async with raw_provider(device, *functions):  # declares the same again
+            pass
+        async with raw_provider(device, trusted(SERVICE, description="new")):
+            off = pb.SetEnabledRequest(name=name_of(SERVICE), state=pb.APP_FUNCTION_STATE_DISABLED)
+            await shop.call("SetEnabled", off)
+            heard = [changed(await soon(events.read())) for _ in range(6)]
+        events.cancel()
+    assert heard == [[PACKAGE], [SCREEN], [GLOBAL], [GLOBAL, SCREEN], [PACKAGE], [SERVICE]]
+
+
+def changed(event: pb.ObserveResponse) -> list[str]:
+    if event.WhichOneof("event") == "metadata_changed":
+        return list(event.metadata_changed.package_names)
+    return [name.function_identifier for name in event.states_changed.names]
+
+
+@pytest.mark.requirement("appfunctions.explain")
+async def test_what_nobody_runs_is_explained_and_recorded_by_its_rule(tmp_path: Path) -> None:
+    functions = [runtime(GLOBAL), runtime(SCREEN, pb.SCOPE_ACTIVITY), trusted(SERVICE)]
+    async with running_device(tmp_path) as device:
+        device.install(PACKAGE)
+        async with raw_provider(device, *functions) as provider:
+            await register(provider, 1, registered(SCREEN, "a1"))
+            found = [await rule(device, name) for name in (GLOBAL, SCREEN, SERVICE)]
+            assert found == ["NO_REGISTRATION", "ACTIVITY_ID", "SAME_PACKAGE"]
+        await soon(device.host.registry.wait_free(PACKAGE, [SERVICE], 5))
+        assert await rule(device, SERVICE) == "NO_SERVICE"
+        assert await codes(device, SERVICE, GLOBAL) == [2000, 1002]
+        kept = [entry for entry in device.host.journal.read() if entry.operation == "execute"]
+        assert [(one.rule, one.error_code) for one in kept] == [
+            ("NO_SERVICE", 2000),
+            ("NO_REGISTRATION", 1002),
+        ]
+
+
+async def rule(device: Device, identifier: str) -> str:
+    request = pb.ExplainRequest(package_name=PACKAGE, function=name_of(identifier))
+    found: pb.ExplainResponse = await device.shell().call("Explain", request)
+    return found.execute_rule
+
+
 @pytest.mark.requirement("appfunctions.declaration.kept")
 async def test_declarations_outlive_the_host_and_end_with_the_installation(
     tmp_path: Path,

@@ -165,12 +165,38 @@ async def test_an_idle_service_is_ended_and_an_ended_host_ends_all(tmp_path: Pat
     assert not is_alive(pid)
 
 
+@pytest.mark.requirement("appfunctions.service.cannot-be-bound")
+@pytest.mark.parametrize("connects", [True, False])
+async def test_a_service_whose_callers_left_while_it_started_is_ended_as_any_idle_one(
+    tmp_path: Path, connects: bool
+) -> None:
+    marker = tmp_path / "started"
+    hang = f"import pathlib, time; pathlib.Path({str(marker)!r}).touch(); time.sleep(60)"
+    async with declared(tmp_path, idle_seconds=0.05) as (device, shop):
+        await register(device, SHOP_COMMAND if connects else [sys.executable, "-c", hang])
+        request = pb.ExecuteRequest(name=name_of(FETCH), parameters=to_object({"orderId": "1"}))
+        calls = [shop.stub.Execute(request, metadata=shop.metadata, timeout=START) for _ in "ab"]
+        async with asyncio.timeout(START):
+            while not (device.host.starter.running if connects else marker.exists()):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            calls[0].cancel()
+            if connects:
+                # Who still waits keeps it from being idle.
+                assert (await calls[1]).return_value.WhichOneof("kind") is not None
+            calls[1].cancel()
+            while device.host.starter.running:  # noqa: ASYNC110 - the process is ending
+                await asyncio.sleep(0.01)
+
+
 def tokens(device: Device) -> list[tuple[str, str, int | None]]:
     rows = device.host._connection.execute("SELECT token_hash, package_name, pid FROM tokens")
     return rows.fetchall()
 
 
-async def test_killing_the_host_ends_what_it_started(tmp_path: Path) -> None:
+@pytest.mark.requirement("appfunctions.declaration.kept")
+async def test_killing_the_host_ends_what_it_started_and_loses_no_declaration(
+    tmp_path: Path,
+) -> None:
     marker = tmp_path / "pid"
     script = (
         f"import os, pathlib, time; pathlib.Path({str(marker)!r}).write_text(str(os.getpid())); "
@@ -211,3 +237,6 @@ async def test_killing_the_host_ends_what_it_started(tmp_path: Path) -> None:
         async with asyncio.timeout(5):
             while is_alive(pid):  # noqa: ASYNC110 - the kernel ends it
                 await asyncio.sleep(0.01)
+    async with running_device(tmp_path) as device:
+        assert await device.install(PACKAGE).discovered() == [FETCH]
+        assert await running(device) == [(PACKAGE, False)]
