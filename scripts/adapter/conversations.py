@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict
@@ -62,6 +63,14 @@ class Example(BaseModel):
     """Texts that a right answer contains."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Shared:
+    """What the examples of a group have in common."""
+
+    system: str
+    offered: tuple[Named, ...]
+
+
 class Writer:
     """Writes examples of one split. The same seed gives the same examples."""
 
@@ -70,12 +79,43 @@ class Writer:
         self._side: Side = "train" if split == "train" else "held-out"
         self._rng = random.Random(f"{split} {seed}")
         self._style: Style = "camel"
+        self._shared: _Shared | None = None
 
     def examples(self) -> Iterator[Example]:
         """Without end, by the weights of the categories."""
         while True:
-            category = self._rng.choices(CATEGORIES, [WEIGHTS[name] for name in CATEGORIES])[0]
-            yield self.write(category)
+            yield self.write(self._category())
+
+    def group(self, size: int) -> list[Example]:
+        """Examples of one instruction and one list of functions, so that their prompts begin alike.
+
+        Each is as if it stood alone.
+        """
+        domain = self._rng.choice(self._domains)
+        self._style = draw_style(self._rng)
+        count = self._rng.choice((1, 2, 3, 3, 4, 4, 5, 6, 7, 8))
+        offered: dict[str, Named] = {}
+        for _ in range(count):
+            source = domain if self._rng.random() < 0.6 else self._rng.choice(self._domains)
+            named = self._rename(self._rng.choice(source.functions))
+            if named.function.name not in {other.function.name for other in offered.values()}:
+                offered.setdefault(named.declaration.name, named)
+        self._shared = _Shared(
+            system=self._rng.choice(INSTRUCTIONS), offered=tuple(offered.values())
+        )
+        try:
+            made: list[Example] = []
+            while len(made) < size:
+                # One function alone has no second one to be called with, so draws may fail.
+                example = self._write(self._category(), domain)
+                if example is not None:
+                    made.append(example)
+            return made
+        finally:
+            self._shared = None
+
+    def _category(self) -> Category:
+        return self._rng.choices(CATEGORIES, [WEIGHTS[name] for name in CATEGORIES])[0]
 
     def write(self, category: Category) -> Example:
         """One example; draws again where a draw does not fit the category."""
@@ -86,8 +126,11 @@ class Writer:
                 return made
 
     def _write(self, category: Category, domain: Domain) -> Example | None:
-        self._style = draw_style(self._rng)
-        named = self._rename(self._rng.choice(domain.functions))
+        if self._shared is None:
+            self._style = draw_style(self._rng)
+            named = self._rename(self._rng.choice(domain.functions))
+        else:
+            named = self._rng.choice(self._shared.offered)
         tools = self._tools(domain, [named])
         match category:
             case "call":
@@ -174,6 +217,12 @@ class Writer:
         if other.name == domain.name:
             return None
         foreign = self._rename(self._rng.choice(other.functions))
+        if self._shared is not None:
+            if foreign.function.name in {named.function.name for named in self._shared.offered}:
+                return None
+            tools = [named.declaration for named in self._shared.offered]
+            asked = _user(use(foreign, self._side, self._rng).sentence)
+            return self._example("out_of_scope", domain, tools, [asked], [_text(cannot(self._rng))])
         count = self._rng.randint(0, len(domain.functions))
         offered = [self._rename(each) for each in self._rng.sample(domain.functions, count)]
         tools = [named.declaration for named in offered]
@@ -251,6 +300,9 @@ class Writer:
         return [_user(used.sentence), _model(_call(used))]
 
     def _other(self, domain: Domain, named: Named) -> Named | None:
+        if self._shared is not None:
+            found = self._rng.choice(self._shared.offered)
+            return None if found is named else found
         function: Function = self._rng.choice(domain.functions)
         return None if function.name == named.function.name else self._rename(function)
 
@@ -261,6 +313,8 @@ class Writer:
 
     def _tools(self, domain: Domain, needed: Sequence[Named]) -> tuple[ToolDeclaration, ...]:
         """The needed functions among zero to eight others."""
+        if self._shared is not None:
+            return tuple(named.declaration for named in self._shared.offered)
         offered = {named.declaration.name: named.declaration for named in needed}
         taken = {named.function.name for named in needed}
         wanted = self._rng.choice((0, 0, 1, 2, 2, 3, 4, 5, 6, 8))
@@ -282,7 +336,7 @@ class Writer:
         answer: Sequence[Part],
         facts: Sequence[str] = (),
     ) -> Example:
-        system = self._rng.choice(INSTRUCTIONS)
+        system = self._rng.choice(INSTRUCTIONS) if self._shared is None else self._shared.system
         return Example(
             category=category,
             domain=domain.name,

@@ -10,7 +10,7 @@ import onnxruntime_genai as og
 from aicore_sim.inference.backend import Part
 from aicore_sim.inference.tokens import PromptEncoder
 from scripts.adapter.conversations import Example
-from scripts.adapter.prompt import TrainedDialect
+from scripts.adapter.prompt import DIALECT, answer_text
 
 END_OF_TURN = "<|im_end|>"
 
@@ -21,18 +21,14 @@ class ExampleEncoder:
     def __init__(self, folder: Path) -> None:
         self._tokenizer = og.Tokenizer(og.Model(og.Config(str(folder))))
         self._encoder = PromptEncoder(self._tokenizer, folder)
-        self._dialect = TrainedDialect()
         self.end = int(self._tokenizer.encode(END_OF_TURN)[0])
 
     def prompt(self, example: Example) -> list[int]:
-        return self._encoder.encode_chat(self._dialect.messages(example.request))
+        return self._encoder.encode_prompt(DIALECT.prompt(example.request))
 
     def answer(self, parts: Sequence[Part]) -> list[int]:
         """The answer's tokens, with the one that ends the turn."""
-        return [*self._encoder.encode(self.answer_text(parts)), self.end]
-
-    def answer_text(self, parts: Sequence[Part]) -> str:
-        return self._dialect.answer(parts)
+        return [*self._encoder.encode(answer_text(parts)), self.end]
 
     def decode(self, tokens: Sequence[int]) -> str:
         import numpy as np

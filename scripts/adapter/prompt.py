@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aicore_sim.inference.backend import GenerateRequest, Part
-from aicore_sim.inference.dialect import HermesDialect
+from aicore_sim.inference.backend import FunctionCallPart, Part, TextPart
+from aicore_sim.inference.dialect import HermesDialect, to_json
+
+DIALECT = HermesDialect(declarations="calls")
+"""What `prompting: "tuned"` in a model folder chooses."""
 
 
-class TrainedDialect(HermesDialect):
-    """Says nothing about the notation of calls, which the adapter has learned."""
+def answer_text(parts: Sequence[Part]) -> str:
+    """What the model writes for these parts."""
+    return DIALECT.call_separator.join(_written(part) for part in parts)
 
-    def __init__(self) -> None:
-        super().__init__(guided=False)
 
-    def _told(self, request: GenerateRequest) -> bool:
-        return True
-
-    def answer(self, parts: Sequence[Part]) -> str:
-        """What the model writes for these parts."""
-        return self.call_separator.join(self._part_text(part) for part in parts)
+def _written(part: Part) -> str:
+    if isinstance(part, TextPart):
+        return part.text
+    assert isinstance(part, FunctionCallPart)
+    before, after = DIALECT.call_frame(part.name)
+    return f"{DIALECT.call_open}{before}{to_json(part.args)}{after}"
