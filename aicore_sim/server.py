@@ -9,7 +9,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -26,11 +26,13 @@ from aicore_sim.device.profile import (
     DEFAULT_PROFILE,
     DeviceProfile,
     PlatformName,
+    PrefixCacheProfile,
     ProfileError,
     load_profile,
 )
 from aicore_sim.device.virtual_clock import DeviceClock
 from aicore_sim.inference.backend import Backend
+from aicore_sim.inference.model_folder import PromptOptions
 from aicore_sim.inference.scripted import ScriptedBackend, ScriptError, load_script
 from aicore_sim.policy.download import ByteSource
 from aicore_sim.rpc.server import AddressError, RunningServer, start_server, stop_event
@@ -41,6 +43,8 @@ from aicore_sim.service.model import DeviceModel, UnavailableBackend
 
 logger = logging.getLogger(__name__)
 
+CHUNK_SECONDS = 0.04
+"""Text of a model that is faster comes in pieces of several tokens, as on a phone."""
 LOCK_WAIT = 3.0
 STREAM_GRACE = 1.0
 START_FAILED = 1
@@ -67,6 +71,10 @@ class ServeOptions:
     """`phone`: answers and loads take the device time that they take on the profile's phone."""
     quota: str | None = None
     """A quota model of the profile, or "off", in place of the profile's."""
+    prefix_memory: int | None = None
+    """MiB for the model's state of earlier prompts, in place of the profile's; 0 keeps none."""
+    prompts: PromptOptions = field(default_factory=PromptOptions)
+    """The dialect in place of the model folder's, and whether prompts are logged."""
     ready_file: Path | None = None
     """Written when the daemon answers, removed when it stops."""
     exit_with_parent_fd: int | None = None
@@ -170,7 +178,7 @@ class AicoreServer:
         self._stack.callback(connection.close)
         mode = ClockMode.VIRTUAL if options.clock == "virtual" else ClockMode.REAL
         time = self._given_clock or device_clock(connection, mode)
-        backend = self._given_backend or _backend(options.model, profile, time)
+        backend = self._given_backend or _backend(options.model, profile, time, options.prompts)
         home.write_private(home.profile_path, profile.model_dump_json())
         self._model = make_model(
             backend, profile, name=options.model, clock=time, pace=options.pace
@@ -181,7 +189,7 @@ class AicoreServer:
             connection=connection,
             clock=time,
             model=self._model,
-            source=_download_source(self._model, profile),
+            source=_download_source(self._model, profile, options.prompts),
             seed=options.seed,
             pace=options.pace,
         )
@@ -247,6 +255,9 @@ async def run_daemon(options: ServeOptions) -> int:
 def _profile(options: ServeOptions) -> DeviceProfile:
     """Raises ProfileError, also for a quota model that the profile lacks."""
     profile = load_profile(options.profile, platform=options.platform)
+    if options.prefix_memory is not None:
+        kept = PrefixCacheProfile(memory_mb=options.prefix_memory)
+        profile = profile.model_copy(update={"prefix_cache": kept})
     if options.quota is None:
         return profile
     try:
@@ -257,7 +268,9 @@ def _profile(options: ServeOptions) -> DeviceProfile:
     return profile.model_copy(update={"quota": quota})
 
 
-def _backend(model: str, profile: DeviceProfile, device_clock: Clock) -> Backend:
+def _backend(
+    model: str, profile: DeviceProfile, device_clock: Clock, prompts: PromptOptions
+) -> Backend:
     """A model that is not there is a state of the device, not a failed start."""
     kind, _, script = model.partition(":")
     if kind == _SCRIPTED:
@@ -278,10 +291,19 @@ def _backend(model: str, profile: DeviceProfile, device_clock: Clock) -> Backend
         return UnavailableBackend(str(error))
     pulled = model == "default" or model in {known.name for known in CATALOGUE}
     name = catalogue_model(model).name if pulled else None
-    return OnnxBackend(folder, token_limit=profile.token_limit, name=name)
+    return OnnxBackend(
+        folder,
+        token_limit=profile.token_limit,
+        name=name,
+        prefix_memory_mb=profile.prefix_cache.memory_mb,
+        chunk_seconds=CHUNK_SECONDS,
+        prompts=prompts,
+    )
 
 
-def _download_source(model: DeviceModel, profile: DeviceProfile) -> ByteSource | None:
+def _download_source(
+    model: DeviceModel, profile: DeviceProfile, prompts: PromptOptions
+) -> ByteSource | None:
     """A model of the catalogue is really downloaded; None simulates the download of any other."""
     from aicore_sim.models.catalogue import catalogue_model
     from aicore_sim.models.errors import ModelNotFound
@@ -294,7 +316,7 @@ def _download_source(model: DeviceModel, profile: DeviceProfile) -> ByteSource |
 
     async def arrived() -> None:
         if isinstance(model.backend, UnavailableBackend):
-            made = await asyncio.to_thread(_backend, model.name, profile, model.clock)
+            made = await asyncio.to_thread(_backend, model.name, profile, model.clock, prompts)
             await model.replace(made)
             await model.wait_loaded()
 

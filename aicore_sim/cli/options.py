@@ -13,6 +13,7 @@ from rich.table import Table
 from aicore_sim.cli.control import CommandError
 from aicore_sim.device.home import DeviceHome
 from aicore_sim.device.profile import DEFAULT_PLATFORM, DEFAULT_PROFILE, PlatformName, load_profile
+from aicore_sim.inference.dialect_names import DIALECTS, DialectName
 from aicore_sim.models.catalogue import CATALOGUE
 
 DEFAULT_MODEL = "smollm2-135m-instruct"
@@ -35,6 +36,15 @@ Model = Annotated[
     typer.Option(
         help="A model of `aicore-sim models list`, the folder of an ONNX Runtime GenAI model, or "
         "scripted:FILE."
+    ),
+]
+Dialect = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="How the model writes calls: hermes, gemma, functiongemma or gemma4 (default: what "
+        "its chat template is for).",
+        show_default=False,
     ),
 ]
 Seed = Annotated[
@@ -73,6 +83,16 @@ def home_of(device_dir: Path | None) -> DeviceHome:
         return DeviceHome(device_dir)
     except RuntimeError as error:
         raise CommandError(f"--device-dir {str(device_dir)!r}: {error}", exit_code=2) from None
+
+
+def check_dialect(dialect: str | None) -> DialectName | None:
+    """Raises CommandError for a name that is no dialect's."""
+    if dialect is None:
+        return None
+    for name in DIALECTS:
+        if name == dialect:
+            return name
+    raise CommandError(f"--dialect {dialect!r} is none of {', '.join(DIALECTS)}", exit_code=2)
 
 
 def check_apps(apps: list[str] | None) -> tuple[str, ...]:

@@ -41,6 +41,9 @@ class DeviceOptions:
     clock: Literal["real", "virtual"] = "real"
     pace: Literal["host", "phone"] = "host"
     quota: str | None = None
+    prefix_memory: int | None = None
+    dialect: str | None = None
+    show_prompt: bool = False
     apps: tuple[str, ...] = ()
     xml: tuple[str, ...] = ()
     stub: Path | None = None
@@ -79,6 +82,9 @@ class Supervisor:
                 + ["--platform", options.platform, "--model", options.model]
                 + ["--seed", str(options.seed), "--clock", options.clock, "--pace", options.pace]
                 + (["--quota", options.quota] if options.quota is not None else [])
+                + _prefix_memory(options.prefix_memory)
+                + (["--dialect", options.dialect] if options.dialect is not None else [])
+                + (["--show-prompt"] if options.show_prompt else [])
                 + _address(options.aicore_address),
             )
             with connect(aicore.address, token) as control:
@@ -214,6 +220,10 @@ async def _exchange(address: str, token: str) -> None:
             )
         except grpc.RpcError as error:
             raise CommandError(explain(error, address)) from None
+
+
+def _prefix_memory(mebibytes: int | None) -> list[str]:
+    return [] if mebibytes is None else ["--prefix-memory", str(mebibytes)]
 
 
 def _address(address: str | None) -> list[str]:

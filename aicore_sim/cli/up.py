@@ -42,6 +42,23 @@ Quota = Annotated[
     ),
 ]
 
+PrefixMemory = Annotated[
+    int | None,
+    typer.Option(
+        metavar="MIB",
+        min=0,
+        max=65_536,
+        help="Memory for the model's state of earlier prompts, so that what they share is not "
+        "computed again; 0 keeps none (default: the device profile's own, 512).",
+        show_default=False,
+    ),
+]
+
+ShowPrompt = Annotated[
+    bool,
+    typer.Option("--show-prompt", help="Log every prompt as the model gets it, with its content."),
+]
+
 _SCENARIO_FLAGS = {
     "device": "--device",
     "platform": "--platform",
@@ -64,6 +81,9 @@ def up(
     clock: ClockName = "real",
     pace: PaceName = "host",
     quota: Quota = None,
+    prefix_memory: PrefixMemory = None,
+    dialect: shared.Dialect = None,
+    show_prompt: ShowPrompt = False,
     device_dir: shared.DeviceDir = None,
     aicore_address: Annotated[
         str | None,
@@ -121,6 +141,9 @@ def up(
         clock=clock,
         pace=pace,
         quota=_check_quota(quota, device),
+        prefix_memory=prefix_memory,
+        dialect=shared.check_dialect(dialect),
+        show_prompt=show_prompt,
         apps=shared.check_apps(apps),
         xml=declared,
         stub=shared.check_stub(stub, declared),
@@ -143,6 +166,9 @@ def serve(
     clock: ClockName = "real",
     pace: PaceName = "host",
     quota: Quota = None,
+    prefix_memory: PrefixMemory = None,
+    dialect: shared.Dialect = None,
+    show_prompt: ShowPrompt = False,
     device_dir: shared.DeviceDir = None,
     address: Annotated[
         str | None,
@@ -156,6 +182,7 @@ def serve(
     ] = None,
 ) -> None:
     """Run the AICore daemon alone, in the foreground."""
+    from aicore_sim.inference.model_folder import PromptOptions
     from aicore_sim.server import ServeOptions, run_daemon
 
     raise typer.Exit(
@@ -170,6 +197,8 @@ def serve(
                     clock=clock,
                     pace=pace,
                     quota=quota,
+                    prefix_memory=prefix_memory,
+                    prompts=PromptOptions(dialect=shared.check_dialect(dialect), show=show_prompt),
                     address=address,
                     ready_file=ready_file,
                     exit_with_parent_fd=exit_with_parent_fd,

@@ -35,6 +35,7 @@ class GenAiCode(IntEnum):
     FEATURE_NOT_FOUND = 606
     REQUEST_TOO_SMALL = -100
     AICORE_INCOMPATIBLE = -101
+    CACHE_PROCESSING_ERROR = -103
 
 
 class AppFunctionCode(IntEnum):

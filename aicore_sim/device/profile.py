@@ -110,6 +110,11 @@ class QueueProfile(_Table):
     """Nobody waits: a call that finds no free slot is refused with BUSY (9)."""
 
 
+class PrefixCacheProfile(_Table):
+    memory_mb: int = Field(default=512, ge=0, le=65_536)
+    """MiB that the model's state of earlier prompts may take on the host; 0 keeps none."""
+
+
 class TokenBucketQuota(_Table):
     """Device time is spent from a store that refills steadily."""
 
@@ -233,6 +238,7 @@ class DeviceProfile(_Table):
     load: LoadProfile = LoadProfile()
     speed: SpeedProfile = SpeedProfile()
     queue: QueueProfile = QueueProfile()
+    prefix_cache: PrefixCacheProfile = PrefixCacheProfile()
     quota: QuotaProfile = QuotaProfile()
     platform: PlatformName
     sdk_int_full: int

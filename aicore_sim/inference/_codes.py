@@ -18,3 +18,5 @@ class InferenceErrorCode(IntEnum):
     REQUEST_TOO_SMALL = -100
     """Ours too for text that the model cannot be given, such as a lone surrogate."""
     STRUCTURED_OUTPUT_REQUEST_ERROR = -104
+    STRUCTURED_OUTPUT_RESPONSE_ERROR = -105
+    STRUCTURED_OUTPUT_MAX_TOKENS_ERROR = -106

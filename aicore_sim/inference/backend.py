@@ -7,7 +7,7 @@ callers, quotas or gRPC; the same objects travel to the inference worker as JSON
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -91,6 +91,8 @@ class Sampling(_Message):
     top_k: int | None = None
     seed: int | None = None
     max_output_tokens: int | None = None
+    candidate_count: int = 1
+    """Answers wanted; a backend gives one, whoever asks it asks again for more."""
 
 
 class GenerateRequest(_Message):
@@ -100,12 +102,15 @@ class GenerateRequest(_Message):
     tool_choice: ToolChoice = ToolChoice()
     sampling: Sampling = Sampling()
     response_schema: Schema | None = None
+    app: str = ""
+    """Who asks. Prompts of one app may continue each other's prefixes, never another app's."""
 
 
 class Usage(_Message):
     input_tokens: int
     output_tokens: int
     cached_input_tokens: int = 0
+    """Input tokens that a warm prefix saved."""
     device_seconds: float | None = None
     """What the answer costs on the phone, where a script says so; it does not travel to apps."""
 
@@ -168,6 +173,14 @@ class BackendError(Exception):
         super().__init__(message)
         self.error_code = error_code
         self.message = message
+
+
+@runtime_checkable
+class KeepsPrefixes(Protocol):
+    """A backend that keeps prompts warm."""
+
+    async def forget_prefixes(self, app: str | None = None) -> None:
+        """Give up what is warm for one app, or for all, after the answer under way."""
 
 
 class Backend(Protocol):

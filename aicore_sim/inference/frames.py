@@ -11,6 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, from_json
 
 from aicore_sim.inference.backend import Chunk, GenerateRequest, ModelInfo
+from aicore_sim.inference.model_folder import PromptOptions
+from aicore_sim.inference.warm_states import WarmFigures
 
 HEADER = 4
 MAX_FRAME = 16 * 1024 * 1024
@@ -40,6 +42,11 @@ class Load(_Frame):
     threads: int
     token_limit: int | None
     name: str | None
+    prefix_memory_mb: int
+    """MiB that warm prefixes may take; 0 keeps none."""
+    chunk_seconds: float
+    """Text that comes sooner after a chunk waits to be sent with what follows."""
+    prompts: PromptOptions = PromptOptions()
 
 
 class Generate(_Frame):
@@ -69,6 +76,14 @@ class Taken(_Frame):
     count: int
 
 
+class Forget(_Frame):
+    """Give up the warm prefixes of `app`, or all of them, once the engine is free."""
+
+    op: Literal["forget"] = "forget"
+    id: int
+    app: str | None
+
+
 class Ping(_Frame):
     """Asks for a `Pong`, to see whether commands are still obeyed."""
 
@@ -95,6 +110,12 @@ class Pong(_Frame):
     """Whether the engine computes; False while it waits for a request or a slow consumer."""
     steps: int
     """Steps of the engine so far."""
+    warm: WarmFigures = WarmFigures()
+
+
+class Forgotten(_Frame):
+    event: Literal["forgotten"] = "forgotten"
+    id: int
 
 
 class Progress(_Frame):
@@ -110,6 +131,14 @@ class Produced(_Frame):
     event: Literal["produced"] = "produced"
     id: int
     chunk: Chunk
+
+
+class Prompted(_Frame):
+    """The prompt of the generation `id` as text, where the load asked to be shown prompts."""
+
+    event: Literal["prompted"] = "prompted"
+    id: int
+    text: str
 
 
 class Counted(_Frame):
@@ -138,10 +167,20 @@ class Ended(_Frame):
 
 
 Command = Annotated[
-    Load | Generate | Count | Cancel | Taken | Ping | Shutdown, Field(discriminator="op")
+    Load | Generate | Count | Cancel | Taken | Forget | Ping | Shutdown,
+    Field(discriminator="op"),
 ]
 Event = Annotated[
-    Loaded | LoadFailed | Pong | Progress | Produced | Counted | Failed | Ended,
+    Loaded
+    | LoadFailed
+    | Pong
+    | Forgotten
+    | Progress
+    | Prompted
+    | Produced
+    | Counted
+    | Failed
+    | Ended,
     Field(discriminator="event"),
 ]
 _COMMANDS: TypeAdapter[Command] = TypeAdapter(Command)

@@ -10,10 +10,14 @@ import json
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from aicore_sim.inference.dialect_names import DialectName
+
 CONFIG = "genai_config.json"
 CHAT_TEMPLATE = "chat_template.jinja"
 SETTINGS = "aicore_sim.json"
-"""Ours, and optional: `{"prompting": "plain"}` or `{"prompting": "guided"}`."""
+"""Ours, and optional: an object of the fields of `FolderSettings`."""
 MANIFEST = "manifest.json"
 
 _SECTIONS = {"model", "search", "engine", "speculative"}
@@ -31,7 +35,29 @@ _REQUIRED: tuple[tuple[str, type | tuple[type, ...]], ...] = (
 _GUIDED_MODELS = frozenset({"smollm2-135m-instruct"})
 """By the `name` in the manifest that `models pull` writes, where SETTINGS says nothing."""
 
-Prompting = Literal["plain", "guided"]
+
+class FolderSettings(BaseModel):
+    """What a folder says of its model, where that cannot be seen from the model's own files."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    prompting: Literal["plain", "guided"] | None = None
+    """`guided`: with worked examples, for the smallest models."""
+    dialect: DialectName | None = None
+    """How calls are written; None for what the chat template is made for."""
+    guidance: bool = True
+    """Whether answers are held to a grammar, where the library can do that."""
+
+
+class PromptOptions(BaseModel):
+    """What whoever starts the model says of its prompts."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    dialect: DialectName | None = None
+    """In place of the one that the folder is for."""
+    show: bool = False
+    """Whether every prompt is logged as the model gets it."""
 
 
 class ModelFolderError(Exception):
@@ -72,35 +98,32 @@ def read_config(folder: Path) -> dict[str, Any]:
     return config
 
 
-def read_prompting(folder: Path) -> Prompting:
-    """How the model of `folder` is asked: `guided` with worked examples, for the smallest ones.
+def read_settings(folder: Path) -> FolderSettings:
+    """Raises ModelFolderError for settings that cannot be read or have an unknown key or value."""
+    if not (folder / SETTINGS).exists():
+        return FolderSettings(prompting="guided" if _is_guided(folder) else "plain")
+    try:
+        found = FolderSettings.model_validate(_read_json(folder / SETTINGS))
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        key = wrong["loc"][0]
+        what = (
+            f"the unknown key {key!r}; known are {sorted(FolderSettings.model_fields)}"
+            if wrong["type"] == "extra_forbidden"
+            else f"for the key {key!r} the value {wrong['input']!r}: {wrong['msg']}"
+        )
+        raise ModelFolderError(f"{folder / SETTINGS} has {what}.") from None
+    return found if found.prompting else found.model_copy(update={"prompting": "plain"})
 
-    Raises ModelFolderError for settings that cannot be read or have an unknown key or value.
-    """
-    if (folder / SETTINGS).exists():
-        settings = _read_json(folder / SETTINGS)
-        for key in settings:
-            if key != "prompting":
-                raise ModelFolderError(
-                    f"{folder / SETTINGS} has the unknown key {key!r}; known is 'prompting'."
-                )
-        match settings.get("prompting", "plain"):
-            case "plain":
-                return "plain"
-            case "guided":
-                return "guided"
-            case value:
-                raise ModelFolderError(
-                    f"{folder / SETTINGS}: the key 'prompting' has the value {value!r}; "
-                    "known are 'plain' and 'guided'."
-                )
+
+def _is_guided(folder: Path) -> bool:
     if not (folder / MANIFEST).is_file():
-        return "plain"
+        return False
     try:
         name = _read_json(folder / MANIFEST).get("name")
     except ModelFolderError:  # a file of that name need not be ours
-        return "plain"
-    return "guided" if isinstance(name, str) and name in _GUIDED_MODELS else "plain"
+        return False
+    return isinstance(name, str) and name in _GUIDED_MODELS
 
 
 def _check_tokenizer(folder: Path) -> None:

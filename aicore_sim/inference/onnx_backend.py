@@ -18,6 +18,8 @@ from aicore_sim.inference import frames
 from aicore_sim.inference._codes import InferenceErrorCode
 from aicore_sim.inference.backend import BackendError, Chunk, Finish, GenerateRequest, ModelInfo
 from aicore_sim.inference.cores import usable_cores
+from aicore_sim.inference.model_folder import PromptOptions
+from aicore_sim.inference.warm_states import DEFAULT_PREFIX_MEMORY_MB, WarmFigures
 from aicore_sim.inference.watchdog import WorkerLimits
 from aicore_sim.inference.worker_process import LoadError, WorkerProcess
 
@@ -38,9 +40,11 @@ class OnnxBackend:
     """A :class:`~aicore_sim.inference.backend.Backend` for one model folder.
 
     `token_limit` lowers the model's own limit of input and output tokens together; `threads` is
-    the number of cores to use (default: those this process may use). A worker that hangs longer
-    than `limits` allow is killed: the call it hangs in fails with CONNECTION_LOST, calls that it
-    had not begun are given to a new one.
+    the number of cores to use (default: those this process may use); `prefix_memory_mb`, in MiB,
+    bounds the memory of warm prefixes, and 0 keeps none; `prompts` chooses another dialect and
+    shows prompts. Text that follows a chunk within `chunk_seconds` comes with the text after it;
+    0 gives a chunk for each token. A worker that hangs longer than `limits` allow is killed: the
+    call it hangs in fails with CONNECTION_LOST, calls that it had not begun are given to a new one.
     """
 
     def __init__(
@@ -51,12 +55,18 @@ class OnnxBackend:
         threads: int | None = None,
         name: str | None = None,
         limits: WorkerLimits | None = None,
+        prefix_memory_mb: int = DEFAULT_PREFIX_MEMORY_MB,
+        chunk_seconds: float = 0.0,
+        prompts: PromptOptions | None = None,
     ) -> None:
         self._load = frames.Load(
             model_dir=os.fspath(model_dir),
             threads=threads or usable_cores(),
             token_limit=token_limit,
             name=name,
+            prefix_memory_mb=prefix_memory_mb,
+            chunk_seconds=chunk_seconds,
+            prompts=prompts or PromptOptions(),
         )
         self._limits = limits or WorkerLimits()
         self._worker: WorkerProcess | None = None
@@ -82,6 +92,28 @@ class OnnxBackend:
     def worker_pid(self) -> int | None:
         """The process that runs the model, while there is one."""
         return self._worker.pid if self._worker and self._worker.alive else None
+
+    @property
+    def warm(self) -> WarmFigures:
+        """What the worker keeps warm, as it said in its last answer to a ping."""
+        return self._worker.warm if self._worker and self._worker.alive else WarmFigures()
+
+    async def forget_prefixes(self, app: str | None = None) -> None:
+        """Give up the warm prefixes of one app, or all, after the answer under way.
+
+        Without a worker there are none. Raises BackendError for an answer that is none.
+        """
+        worker, call_id = self._worker, next(self._ids)
+        if worker is None or not worker.alive:
+            return
+        channel = worker.open_channel(call_id)
+        try:
+            worker.send(frames.Forget(id=call_id, app=app))
+            event = await channel.get()
+            if event is not None and not isinstance(event, frames.Forgotten):
+                raise self._error(worker, call_id, event)
+        finally:
+            worker.close_channel(call_id)
 
     async def start(self) -> None:
         """Loads the model; afterwards `unavailable_reason` says why that failed, if it did."""

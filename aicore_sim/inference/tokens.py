@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from aicore_sim.inference.dialect import ChatMessage
+from aicore_sim.inference.dialect import CUT, ChatMessage, Prompt
 
 _WORD_START = re.compile(r"(?<=\s)\S")
 _CUT = "\ufdd0"  # a noncharacter: stands for no text in any script
@@ -52,38 +52,61 @@ class UnencodableTextError(ValueError):
 class PromptEncoder:
     """Renders a conversation with the model's own chat template and encodes it.
 
-    One instance belongs to one thread.
+    `marks` are the control tokens that messages spell because the dialect writes them. One instance
+    belongs to one thread.
     """
 
-    def __init__(self, tokenizer: LibraryTokenizer, folder: Path) -> None:
+    def __init__(
+        self, tokenizer: LibraryTokenizer, folder: Path, *, marks: Collection[str] = ()
+    ) -> None:
         description = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
         self._tokenizer = tokenizer
         self._splits_digits = _splits_digits(description.get("pre_tokenizer"))
         control = [
             token["content"]
             for token in description.get("added_tokens", ())
-            if token.get("special") and len(token["content"]) > 1
+            if token.get("special") and len(token["content"]) > 1 and token["content"] not in marks
         ]
         self._control = re.compile("|".join(map(re.escape, control))) if control else None
         self._bytes = _byte_tokens(description.get("model", {}).get("vocab"))
 
     def encode_chat(self, messages: Sequence[ChatMessage]) -> list[int]:
+        """The tokens of a conversation to be answered in a turn of its own.
+
+        Raises as `encode_prompt`.
+        """
+        return self.encode_prompt(Prompt(messages=tuple(messages)))
+
+    def encode_prompt(self, prompt: Prompt) -> list[int]:
         """The prompt's tokens. Text that spells a control token is text, not the token.
 
         Raises RuntimeError when the chat template refuses the messages, and UnencodableTextError.
         """
-        contents = [self._cut(message["content"]) for message in messages]
+        contents = [self._cut(message["content"]) for message in prompt.messages]
         nul = self._nul("".join(contents))
-        safe = [
-            {**message, "content": nul.replaced(content)}
-            for message, content in zip(messages, contents, strict=True)
-        ]
-        rendered = self._tokenizer.apply_chat_template(
-            json.dumps(safe, ensure_ascii=False), add_generation_prompt=True
-        )
+        rendered = self._rendered(prompt, [nul.replaced(content) for content in contents])
         return nul.restored(
             token for piece in rendered.split(_CUT) for token in self._tokens(piece)
         )
+
+    def prompt_text(self, prompt: Prompt) -> str:
+        """The prompt as text, for people. Raises as `encode_prompt`."""
+        contents = [self._cut(message["content"]) for message in prompt.messages]
+        nul = self._nul("".join(contents))
+        rendered = self._rendered(prompt, [nul.replaced(content) for content in contents])
+        text = rendered.replace(_CUT, "")
+        return text.replace(nul.stand_in, "\0") if nul.stand_in else text
+
+    def _rendered(self, prompt: Prompt, contents: list[str]) -> str:
+        messages: list[ChatMessage] = [
+            {"role": message["role"], "content": content}
+            for message, content in zip(prompt.messages, contents, strict=True)
+        ]
+        if not prompt.continues:
+            return render_chat(self._tokenizer, messages) + prompt.opening
+        messages[-1]["content"] += _CUT
+        rendered = render_chat(self._tokenizer, messages, answer=False)
+        return rendered[: rendered.rfind(_CUT)] + prompt.opening
 
     def encode(self, text: str) -> list[int]:
         """The tokens of `text`, as the model's own tokenizer gives them.
@@ -121,9 +144,24 @@ class PromptEncoder:
 
     def _cut(self, text: str) -> str:
         text = text.replace(_CUT, "")
-        if self._control is None:
-            return text
-        return self._control.sub(lambda found: found.group()[0] + _CUT + found.group()[1:], text)
+        if self._control is not None:
+            text = self._control.sub(_in_two, text)
+        return text.replace(CUT, _CUT)
+
+
+def render_chat(
+    tokenizer: LibraryTokenizer, messages: Sequence[ChatMessage], *, answer: bool = True
+) -> str:
+    """What the model's chat template makes of messages; `answer`: with the beginning of a turn.
+
+    Raises RuntimeError when the template refuses them.
+    """
+    written = json.dumps(messages, ensure_ascii=False)
+    return tokenizer.apply_chat_template(written, add_generation_prompt=answer)
+
+
+def _in_two(found: re.Match[str]) -> str:
+    return found.group()[0] + _CUT + found.group()[1:]
 
 
 def _byte_tokens(vocabulary: Any) -> dict[int, int]:

@@ -1,8 +1,8 @@
 """The process that runs a model for the daemon: `python -m aicore_sim.inference.worker PARENT`.
 
 The engine loads and runs on the main thread. A second thread reads the commands, so that
-cancelling and counting work while a generation runs, and ends the process when the daemon's end
-of the pipe closes.
+cancelling works while a generation runs, and ends the process when the daemon's end of the pipe
+closes. A third one counts tokens.
 """
 
 from __future__ import annotations
@@ -12,21 +12,23 @@ import os
 import queue
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import BinaryIO, assert_never
 
 from aicore_sim.device.process import die_with_parent
 from aicore_sim.inference import frames
 from aicore_sim.inference._codes import InferenceErrorCode
-from aicore_sim.inference.backend import BackendError, Chunk
+from aicore_sim.inference.backend import BackendError, Chunk, TextDelta
 from aicore_sim.inference.engine import Engine, TokenCounter
 from aicore_sim.inference.model_folder import ModelFolderError
+from aicore_sim.inference.warm_states import WarmFigures
 
 logger = logging.getLogger(__name__)
 
 
 class _Outbox:
-    """Writes whole frames, from either thread."""
+    """Writes whole frames, from any thread."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -85,56 +87,107 @@ class _Job:
             return not self.cancelled
 
 
+class _Emitter:
+    """Sends the chunks of one answer.
+
+    Every chunk takes time of the worker, the daemon and the app, on the cores that the model
+    needs. So text is sent at once where the model is slower than `seconds` a token, and gathered
+    where it is faster. Used by the engine's thread alone.
+    """
+
+    def __init__(self, job: _Job, outbox: _Outbox, seconds: float) -> None:
+        self._job = job
+        self._outbox = outbox
+        self._seconds = seconds
+        self._text = ""
+        self._sent = float("-inf")
+
+    def emit(self, chunk: Chunk) -> None:
+        if isinstance(chunk, TextDelta):
+            self._text += chunk.text
+            if time.monotonic() - self._sent >= self._seconds:
+                self.flush()
+        else:
+            self.flush()
+            self._send(chunk)
+
+    def flush(self) -> None:
+        """Send what was gathered."""
+        text, self._text = self._text, ""
+        if text:
+            self._send(TextDelta(text=text))
+
+    def _send(self, chunk: Chunk) -> None:
+        if self._job.wait_for_room():
+            self._outbox.send(frames.Produced(id=self._job.command.id, chunk=chunk))
+        self._sent = time.monotonic()
+
+
 class _Worker:
     def __init__(self, commands: BinaryIO, outbox: _Outbox) -> None:
         self._commands = commands
         self._outbox = outbox
-        self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_Job | frames.Forget] = queue.SimpleQueue()
+        self._counts: queue.SimpleQueue[frames.Count] = queue.SimpleQueue()
         self._jobs: dict[int, _Job] = {}
         self._jobs_lock = threading.Lock()
-        self._counter: TokenCounter | None = None
+        self._warm = WarmFigures()
+        self._chunk_seconds = 0.0
         self._current: _Job | None = None
         self._steps = 0
         self._in_prefill = False
+        self._show = False
 
     def run(self) -> None:
         load = frames.read_command(self._commands)
         if not isinstance(load, frames.Load):
             return
+        self._chunk_seconds = load.chunk_seconds
         try:
             engine = Engine(
                 Path(load.model_dir),
                 threads=load.threads,
                 token_limit=load.token_limit,
                 name=load.name,
+                prefix_memory_mb=load.prefix_memory_mb,
+                dialect=load.prompts.dialect,
             )
-            self._counter = engine.token_counter()
+            counter = engine.token_counter()
         except ModelFolderError as error:
             self._outbox.send(frames.LoadFailed(reason=str(error)))
             return
         threading.Thread(target=self._read_commands, name="commands", daemon=True).start()
+        threading.Thread(
+            target=self._answer_counts, args=(counter,), name="counts", daemon=True
+        ).start()
         self._outbox.send(frames.Loaded(info=engine.info))
-        while (job := self._queue.get()) is not None:
-            if job.begin():
+        self._show = load.prompts.show
+        while True:
+            job = self._queue.get()
+            if isinstance(job, frames.Forget):
+                engine.forget(job.app)
+                self._outbox.send(frames.Forgotten(id=job.id))
+            elif job.begin():
                 self._current = job
                 self._generate(engine, job)
                 self._current = None
+            self._warm = engine.warm
 
     def _generate(self, engine: Engine, job: _Job) -> None:
-        def emit(chunk: Chunk) -> None:
-            if job.wait_for_room():
-                self._outbox.send(frames.Produced(id=job.command.id, chunk=chunk))
-
         def cancelled(tokens: int) -> bool:
             job.tokens = tokens
             self._step(job_id, prefill=tokens == 0)
             return job.cancelled
 
         job_id = job.command.id
+        emitter = _Emitter(job, self._outbox, self._chunk_seconds)
         answer: frames.Event
         try:
+            if self._show:
+                shown = engine.prompt_text(job.command.request)
+                self._outbox.send(frames.Prompted(id=job_id, text=shown))
             self._step(job_id, prefill=True)  # building a grammar may take long too
-            finish = engine.generate(job.command.request, emit, cancelled)
+            finish = engine.generate(job.command.request, emitter.emit, cancelled)
             answer = frames.Produced(id=job_id, chunk=finish)
             job.tokens = finish.usage.output_tokens
         except BackendError as error:
@@ -142,6 +195,7 @@ class _Worker:
         except Exception as error:
             logger.exception("generation %d failed", job_id)
             answer = _failed(job_id, BackendError(InferenceErrorCode.UNKNOWN, repr(error)))
+        emitter.flush()
         self._step(job_id, prefill=False)
         self._forget(job_id)
         if job.tokens_at_cancel is not None:
@@ -177,7 +231,9 @@ class _Worker:
                 self._jobs[command.id] = job
             self._queue.put(job)
         elif isinstance(command, frames.Count):
-            self._count(command)
+            self._counts.put(command)
+        elif isinstance(command, frames.Forget):
+            self._queue.put(command)
         elif isinstance(command, frames.Cancel):
             job_found = self._job(command.id)
             if job_found is not None and not job_found.cancel():
@@ -192,7 +248,7 @@ class _Worker:
         elif isinstance(command, frames.Ping):
             current = self._current
             working = current is not None and not current.held
-            self._outbox.send(frames.Pong(working=working, steps=self._steps))
+            self._outbox.send(frames.Pong(working=working, steps=self._steps, warm=self._warm))
         elif isinstance(command, frames.Load | frames.Shutdown):
             raise frames.FrameError(f"The command {command.op!r} has no place here.")
         else:
@@ -206,10 +262,14 @@ class _Worker:
         with self._jobs_lock:
             self._jobs.pop(job_id, None)
 
-    def _count(self, command: frames.Count) -> None:
-        assert self._counter is not None, "commands are read after loading"
+    def _answer_counts(self, counter: TokenCounter) -> None:
+        """On a thread of its own: a long text must hold up no command and no answer."""
+        while True:
+            self._count(counter, self._counts.get())
+
+    def _count(self, counter: TokenCounter, command: frames.Count) -> None:
         try:
-            tokens = self._counter.count(command.request)
+            tokens = counter.count(command.request)
         except BackendError as error:
             self._outbox.send(_failed(command.id, error))
         except Exception as error:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from aicore_sim.inference import frames
 from aicore_sim.inference._codes import InferenceErrorCode
 from aicore_sim.inference.backend import BackendError, ModelInfo
+from aicore_sim.inference.warm_states import WarmFigures
 from aicore_sim.inference.watchdog import Watchdog, WorkerLimits
 
 _LOG_LINES = 40
@@ -39,6 +40,8 @@ class WorkerProcess:
         self._loaded: asyncio.Future[ModelInfo] = asyncio.get_running_loop().create_future()
         self._log: deque[str] = deque(maxlen=_LOG_LINES)
         self._begun: set[int] = set()
+        self.warm = WarmFigures()
+        """What it kept warm when it answered last."""
         self._gone = False
         self._killed_because: str | None = None
         self._stopping = False
@@ -216,10 +219,12 @@ class WorkerProcess:
             reason = event.reason
             self._settle(lambda future: future.set_exception(LoadError(reason)))
         elif isinstance(event, frames.Pong):
-            pass
+            self.warm = event.warm
         elif isinstance(event, frames.Progress):
             if event.id in self._replies:
                 self._begun.add(event.id)
+        elif isinstance(event, frames.Prompted):
+            logger.info("prompt of generation %d:\n%s", event.id, event.text)
         elif channel := self._replies.get(event.id):
             try:
                 channel.put_nowait(event)

@@ -15,8 +15,9 @@ from aicore_sim import __version__
 from aicore_sim.device.errors import DeviceError, GenAiError
 from aicore_sim.device.faults import Fired
 from aicore_sim.device.journal import Journal
+from aicore_sim.device.profile import ServedFeature
 from aicore_sim.device.virtual_clock_apps import RemoteApps
-from aicore_sim.inference.backend import Chunk, ModelInfo
+from aicore_sim.inference.backend import GenerateRequest, ModelInfo
 from aicore_sim.policy.download import (
     DownloadCompleted,
     DownloadFailed,
@@ -27,10 +28,18 @@ from aicore_sim.policy.download import (
 )
 from aicore_sim.rpc.identity import caller
 from aicore_sim.rpc.status import to_gen_ai
+from aicore_sim.service.advice import TemperatureAdvice
+from aicore_sim.service.cached_contexts import (
+    CachedContext,
+    CachedContexts,
+    checked_context,
+    prefill_request,
+    with_prefix,
+)
 from aicore_sim.service.clock import token_of
 from aicore_sim.service.conversions import to_generate_request, to_response, to_selection
 from aicore_sim.service.fault_port import pass_faults
-from aicore_sim.service.generation import Generations
+from aicore_sim.service.generation import Generations, Said
 from aicore_sim.service.trace import CANCELLED, INTERNAL, CallTrace
 from aicore_sim.service.unimplemented import refuse_the_rest
 
@@ -40,14 +49,23 @@ _T = TypeVar("_T")
 
 @refuse_the_rest(SERVICE)
 class AICoreServicer(aicore_pb2_grpc.AICoreServicer):
-    """All but the explicit prefix caches."""
+    """What an app may ask of AICore."""
 
-    def __init__(self, generations: Generations, *, journal: Journal, apps: RemoteApps) -> None:
+    def __init__(
+        self,
+        generations: Generations,
+        *,
+        caches: CachedContexts,
+        journal: Journal,
+        apps: RemoteApps,
+    ) -> None:
         """`apps` are told of every call, since an app that is served does not move on."""
         self._generations = generations
+        self._caches = caches
         self._clock = generations.clock
         self._journal = journal
         self._apps = apps
+        self._advice = TemperatureAdvice()
 
     async def CheckStatus(
         self, request: aicore_pb2.CheckStatusRequest, context: Any
@@ -111,7 +129,8 @@ class AICoreServicer(aicore_pb2_grpc.AICoreServicer):
             asked = to_generate_request(request.request)
             await self._faults(trace)
             trace.rule = "availability"
-            self._generations.availability.require_available(*selection)
+            feature = self._generations.availability.require_available(*selection)
+            asked = await self._with_cache(trace, feature, request.request, asked)
             trace.rule = "model"
             counted = await self._generations.count_tokens(trace, asked)
             return aicore_pb2.CountTokensResponse(total_tokens=counted)
@@ -119,7 +138,7 @@ class AICoreServicer(aicore_pb2_grpc.AICoreServicer):
     async def GenerateContent(
         self, request: aicore_pb2.GenerateContentRequest, context: Any
     ) -> None:
-        async def send(chunk: Chunk) -> None:
+        async def send(chunk: Said) -> None:
             try:
                 await context.write(to_response(chunk))
             except grpc.aio.BaseError:
@@ -129,10 +148,82 @@ class AICoreServicer(aicore_pb2_grpc.AICoreServicer):
         with self._call("GenerateContent", context) as trace:
             selection = to_selection(request.model)
             asked = to_generate_request(request)
+            self._advice.note(trace.package_name, asked.sampling.temperature)
             fired = await self._faults(trace)
             feature = self._generations.admit(trace, selection)
+            asked = await self._with_cache(trace, feature, request, asked)
             with self._generations.answer(trace, feature, asked, fired) as answer:
                 await answer.deliver(send)
+
+    async def CreateCachedContext(
+        self, request: aicore_pb2.CreateCachedContextRequest, context: Any
+    ) -> aicore_pb2.CachedContext:
+        """Reads the prefix once: an inference like any other, with one token of output."""
+        with self._call("CreateCachedContext", context) as trace:
+            selection = to_selection(request.model)
+            wanted = request.cached_context
+            made = checked_context(wanted.name, wanted.prompt_prefix)
+            fired = await self._faults(trace)
+            feature = self._generations.admit(trace, selection)
+            asked = prefill_request(made.prompt_prefix)
+            if self._generations.keeps_prefixes:  # a script has no answer for this
+                with self._generations.answer(trace, feature, asked, fired) as answer:
+                    await answer.deliver(_unheard)
+            self._caches.put(trace.uid, made, model=await self._identity(feature))
+            return _to_context(made)
+
+    async def GetCachedContext(
+        self, request: aicore_pb2.GetCachedContextRequest, context: Any
+    ) -> aicore_pb2.CachedContext:
+        with self._call("GetCachedContext", context) as trace:
+            await self._faults(trace)
+            trace.rule = "cache"
+            return _to_context(self._caches.get(trace.uid, request.name))
+
+    async def ListCachedContexts(
+        self, request: aicore_pb2.ListCachedContextsRequest, context: Any
+    ) -> aicore_pb2.ListCachedContextsResponse:
+        with self._call("ListCachedContexts", context) as trace:
+            await self._faults(trace)
+            found = [_to_context(one) for one in self._caches.list(trace.uid)]
+            return aicore_pb2.ListCachedContextsResponse(cached_contexts=found)
+
+    async def DeleteCachedContext(
+        self, request: aicore_pb2.DeleteCachedContextRequest, context: Any
+    ) -> aicore_pb2.DeleteCachedContextResponse:
+        with self._call("DeleteCachedContext", context) as trace:
+            await self._faults(trace)
+            deleted = self._caches.delete(trace.uid, request.name)
+            return aicore_pb2.DeleteCachedContextResponse(deleted=deleted)
+
+    async def ClearImplicitCaches(
+        self, request: aicore_pb2.ClearImplicitCachesRequest, context: Any
+    ) -> aicore_pb2.ClearImplicitCachesResponse:
+        with self._call("ClearImplicitCaches", context) as trace:
+            await self._faults(trace)
+            await self._generations.forget_prefixes(trace.package_name)
+            return aicore_pb2.ClearImplicitCachesResponse()
+
+    async def _with_cache(
+        self,
+        trace: CallTrace,
+        feature: ServedFeature,
+        request: aicore_pb2.GenerateContentRequest,
+        asked: GenerateRequest,
+    ) -> GenerateRequest:
+        """The request with its prefix, named or given. Raises GenAiError -103."""
+        prefix = request.prompt_prefix
+        if request.cached_context_name:
+            trace.rule = "cache"
+            model = await self._identity(feature)
+            name = request.cached_context_name
+            prefix = self._caches.require(trace.uid, name, model=model).prompt_prefix
+        return with_prefix(asked, prefix) if prefix else asked
+
+    async def _identity(self, feature: ServedFeature) -> str:
+        """Changes with the model that a cache was made for."""
+        info = await self._generations.model.info()
+        return f"{feature.base_model_name} {info.name}"
 
     async def _download(
         self, trace: CallTrace, selection: tuple[Any, Any]
@@ -189,10 +280,22 @@ class AICoreServicer(aicore_pb2_grpc.AICoreServicer):
 
 
 def _features(info: ModelInfo) -> list[aicore_pb2.Feature]:
-    features = [aicore_pb2.SYSTEM_PROMPT, aicore_pb2.FUNCTION_CALLING]
+    features = [
+        aicore_pb2.SYSTEM_PROMPT,
+        aicore_pb2.PREFIX_CACHING,
+        aicore_pb2.FUNCTION_CALLING,
+    ]
     if info.constrained:
         features.append(aicore_pb2.STRUCTURED_OUTPUT)
     return features
+
+
+def _to_context(context: CachedContext) -> aicore_pb2.CachedContext:
+    return aicore_pb2.CachedContext(name=context.name, prompt_prefix=context.prompt_prefix)
+
+
+async def _unheard(chunk: Said) -> None:
+    """For an answer that nobody wants."""
 
 
 def _to_message(item: DownloadStatus) -> aicore_pb2.DownloadResponse:

@@ -14,6 +14,7 @@ from aicore_sim.inference import backend
 from aicore_sim.policy.failures import aicore_failure
 from aicore_sim.policy.features import Preference, ReleaseStage
 from aicore_sim.rpc.values import from_object, to_object
+from aicore_sim.service.candidates import CandidateChunk
 from aicore_sim.service.refusals import invalid, unimplemented
 from aicore_sim.service.schemas import to_schema, to_tools
 
@@ -76,9 +77,13 @@ def to_generate_request(request: aicore_pb2.GenerateContentRequest) -> backend.G
     )
 
 
-def to_response(chunk: backend.Chunk) -> aicore_pb2.GenerateContentResponse:
+def to_response(chunk: backend.Chunk | CandidateChunk) -> aicore_pb2.GenerateContentResponse:
     """A call whose arguments cannot be sent (NaN, an integer beyond 64 bits) is malformed."""
     match chunk:
+        case CandidateChunk():
+            response = to_response(chunk.chunk)
+            response.candidate = chunk.number
+            return response
         case backend.TextDelta():
             return aicore_pb2.GenerateContentResponse(text=chunk.text)
         case backend.ThoughtDelta():
@@ -100,15 +105,14 @@ def to_response(chunk: backend.Chunk) -> aicore_pb2.GenerateContentResponse:
 
 
 def _refuse_unimplemented(request: aicore_pb2.GenerateContentRequest) -> None:
-    for field in ("cached_context_name", "prompt_prefix", "enable_thinking"):
-        if getattr(request, field):
-            raise unimplemented(f"GenerateContentRequest.{field}")
+    if request.enable_thinking:
+        raise unimplemented("GenerateContentRequest.enable_thinking")
+    if request.cached_context_name and request.prompt_prefix:
+        raise invalid("prompt_prefix", "it excludes cached_context_name")
     if request.sampling.HasField("candidate_count"):
         count = request.sampling.candidate_count
         if not 1 <= count <= 8:
             raise invalid("sampling.candidate_count", f"{count} is not in 1 to 8")
-        if count > 1:
-            raise unimplemented("GenerateContentRequest.sampling.candidate_count above 1")
 
 
 def _require_prompt(request: aicore_pb2.GenerateContentRequest) -> None:
@@ -180,13 +184,14 @@ def _sampling(sampling: aicore_pb2.Sampling) -> backend.Sampling:
             raise invalid("sampling.temperature", f"{sampling.temperature} is not in 0.0 to 1.0")
         # The field is a 32-bit float: 0.2 arrives as 0.20000000298.
         temperature = round(sampling.temperature, 6)
-    numbers: dict[str, int | None] = {}
+    numbers: dict[str, Any] = {}
     for name, least in (("top_k", 1), ("seed", 0), ("max_output_tokens", 1)):
         value = getattr(sampling, name) if sampling.HasField(name) else None
         if value is not None and value < least:
             raise invalid(f"sampling.{name}", f"{value} is below {least}")
         numbers[name] = value
-    return backend.Sampling(temperature=temperature, **numbers)
+    count = sampling.candidate_count if sampling.HasField("candidate_count") else 1
+    return backend.Sampling(temperature=temperature, candidate_count=count, **numbers)
 
 
 def _json_object(message: types_pb2.ObjectValue, field: str) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from aicore_sim.policy.foreground import Foreground
 from aicore_sim.policy.ledger import Ledger
 from aicore_sim.policy.quota import Quota
 from aicore_sim.service import aicore
+from aicore_sim.service.cached_contexts import CachedContexts
 from aicore_sim.service.clock import DeviceClockServicer, to_message
 from aicore_sim.service.control import (
     DeviceControlServicer,
@@ -100,7 +101,10 @@ class Device:
         )
         self.clock_servicer = DeviceClockServicer(clock, resolve=self._store.resolve)
         self.aicore_servicer = aicore.AICoreServicer(
-            self.generations, journal=self._journal, apps=self.clock_servicer.apps
+            self.generations,
+            caches=CachedContexts(connection),
+            journal=self._journal,
+            apps=self.clock_servicer.apps,
         )
         self.control_servicer = DeviceControlServicer(
             DeviceParts(

@@ -19,6 +19,7 @@ from aicore_sim.inference.backend import (
     Chunk,
     Finish,
     GenerateRequest,
+    KeepsPrefixes,
     ModelInfo,
 )
 from aicore_sim.policy.admission import AdmissionQueue
@@ -35,12 +36,16 @@ from aicore_sim.policy.interruption import Interruptible
 from aicore_sim.policy.limits import TokenLimits
 from aicore_sim.policy.quota import Quota
 from aicore_sim.service.answer import Account, Stalled, without_stalls
+from aicore_sim.service.candidates import CandidateChunk, several_answers
 from aicore_sim.service.fault_port import ChunkPort, WorkerKilled, fault_rule
 from aicore_sim.service.model import DeviceModel
+from aicore_sim.service.structured import structured
 from aicore_sim.service.trace import CallTrace, Phase
 
 PaceName = Literal["host", "phone"]
 Selection = tuple[ReleaseStage, Preference]
+Said = Chunk | CandidateChunk
+"""What an app gets of an answer."""
 
 STALL_SECONDS = 120.0
 """Real seconds after which a model that says nothing is taken for stuck."""
@@ -126,6 +131,16 @@ class Generations:
             trace.enter(None)
             return await _counted(trace, backend, request)
 
+    @property
+    def keeps_prefixes(self) -> bool:
+        """Whether reading a prefix once saves reading it again."""
+        return isinstance(self.model.backend, KeepsPrefixes)
+
+    async def forget_prefixes(self, app: str) -> None:
+        """Let the model forget what it has read for an app."""
+        if isinstance(self.model.backend, KeepsPrefixes):
+            await self.model.backend.forget_prefixes(app)
+
     def admit(self, trace: CallTrace, selection: Selection) -> ServedFeature:
         """What can be decided about a generation when it arrives. Costs nothing.
 
@@ -149,7 +164,7 @@ class Generations:
         feature: ServedFeature,
         request: GenerateRequest,
         fired: Sequence[Fired] = (),
-    ) -> Iterator[Interruptible[Chunk]]:
+    ) -> Iterator[Interruptible[Said]]:
         """One answer, in line with the others, once `admit` let it pass. Cancelling its delivery
         stops the model and frees the slot. The last chunk comes when all is freed and charged.
 
@@ -213,8 +228,8 @@ class Generations:
         feature: ServedFeature,
         request: GenerateRequest,
         fired: Sequence[Fired],
-    ) -> AsyncGenerator[Chunk, None]:
-        last: Finish | None = None
+    ) -> AsyncGenerator[Said, None]:
+        last: Said | None = None
         trace.rule = "queue"
         trace.enter(Phase.QUEUED)
         async with contextlib.AsyncExitStack() as held:
@@ -244,13 +259,18 @@ class Generations:
                 input_tokens=input_tokens,
                 paced=self.pace == "phone",
             )
-            stream = self._stream(backend, self._seeded(request), fired)
+            asked = self._seeded(request).model_copy(update={"app": trace.package_name})
+            stream = self._answers(backend, asked, fired)
             held.enter_context(account.open())
             try:
                 async with aclosing(stream) as chunks:
                     async for chunk in chunks:
-                        await account.keep(chunk)
-                        if isinstance(chunk, Finish):
+                        said = chunk.chunk if isinstance(chunk, CandidateChunk) else chunk
+                        await account.keep(said)
+                        if isinstance(said, Finish):
+                            # Of several candidates each ends with one.
+                            if last is not None:
+                                yield last
                             last = chunk
                         else:
                             yield chunk
@@ -274,6 +294,27 @@ class Generations:
         limits = self.token_limits(feature, backend.info)
         limits.check(input_tokens, request.sampling.max_output_tokens)
         return input_tokens
+
+    def _answers(
+        self, backend: Backend, request: GenerateRequest, fired: Sequence[Fired]
+    ) -> AsyncGenerator[Said, None]:
+        """One answer as it comes, or all that were asked for when they are whole."""
+
+        def answer(number: int) -> AsyncGenerator[Chunk, None]:
+            sampling = request.sampling
+            asked = request
+            if number:
+                # Another seed and the same again, so that a run repeats.
+                seed = ((sampling.seed or 0) + number) % 2**_SEED_BITS
+                sampling = sampling.model_copy(update={"seed": seed})
+                asked = request.model_copy(update={"sampling": sampling})
+            chunks = self._stream(backend, asked, fired if number == 0 else ())
+            if request.response_schema is None:
+                return chunks
+            return structured(chunks, request.response_schema)
+
+        count = request.sampling.candidate_count
+        return answer(0) if count == 1 else several_answers(answer, count)
 
     def _stream(
         self, backend: Backend, request: GenerateRequest, fired: Sequence[Fired]

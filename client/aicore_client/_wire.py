@@ -44,6 +44,7 @@ def request_to_wire(
             top_k=request.top_k,
             seed=request.seed,
             max_output_tokens=request.max_output_tokens,
+            candidate_count=request.candidate_count,
         ),
         session_id=request.session_id,
     )

@@ -91,15 +91,16 @@ class GenerativeModel:
     async def generate_content(
         self, request: str | GenerateContentRequest
     ) -> GenerateContentResponse:
-        """One whole answer."""
+        """One whole answer, or as many as the request's `candidate_count` at the most."""
         parts: list[GenerateContentResponse] = []
-        async with aclosing(self.generate_content_stream(request)) as chunks:
-            async for chunk in chunks:
-                parts.append(chunk)  # noqa: PERF401 - the stream must be closed by aclosing
-        candidates = [candidate for part in parts for candidate in part.candidates]
+        candidates: dict[int, list[Candidate]] = {}
+        async with aclosing(self._chunks(_as_request(request))) as chunks:
+            async for number, part in chunks:
+                parts.append(part)
+                candidates.setdefault(number, []).extend(part.candidates)
         thoughts = "".join(item.text for part in parts for item in part.thought_process)
         return GenerateContentResponse(
-            candidates=(_joined(candidates),),
+            candidates=tuple(_joined(candidates[number]) for number in sorted(candidates)),
             thought_process=(Candidate(text=thoughts),) if thoughts else (),
             usage=next((part.usage for part in reversed(parts) if part.usage), None),
         )
@@ -109,9 +110,23 @@ class GenerativeModel:
     ) -> AsyncGenerator[GenerateContentResponse]:
         """Chunks of an answer, each with what is new; the last has a finish reason.
 
-        Closing the generator, or leaving the loop over it, stops the model.
+        Closing the generator, or leaving the loop over it, stops the model. Raises ValueError for
+        a request of more than one candidate.
         """
-        message = request_to_wire(_as_request(request), self._config)
+        wanted = _as_request(request)
+        if (wanted.candidate_count or 1) > 1:
+            raise ValueError(
+                f"candidate_count {wanted.candidate_count} is not for streams; use generate_content"
+            )
+        async with aclosing(self._chunks(wanted)) as chunks:
+            async for _, chunk in chunks:
+                yield chunk
+
+    async def _chunks(
+        self, request: GenerateContentRequest
+    ) -> AsyncGenerator[tuple[int, GenerateContentResponse]]:
+        """With the number of the candidate that each belongs to."""
+        message = request_to_wire(request, self._config)
         connection = self._connection
         call = connection.aicore().GenerateContent(
             message, metadata=connection.metadata, timeout=connection.long_call_timeout
@@ -120,7 +135,7 @@ class GenerativeModel:
         async with aclosing(stream(call, Service.AICORE)) as chunks:
             async for chunk in chunks:
                 finished = finished or chunk.HasField("finish")
-                yield response_from_wire(chunk)
+                yield chunk.candidate, response_from_wire(chunk)
         if not finished:
             raise GenAiException(
                 "AICore ended the stream without a finish reason; the text so far is incomplete.",

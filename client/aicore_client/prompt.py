@@ -71,6 +71,8 @@ class GenerateContentRequest:
     top_k: int | None = None
     seed: int | None = None
     max_output_tokens: int | None = None
+    candidate_count: int | None = None
+    """1 to 8, not for streams. Equal answers come back once, so that fewer may come."""
     session_id: str = ""
 
     def __post_init__(self) -> None:
@@ -81,6 +83,8 @@ class GenerateContentRequest:
         if self.tool_choice == "required" and not self.tools:
             raise ValueError("tool_choice='required' needs at least one tool")
         require_sampling(self.temperature, self.top_k, self.max_output_tokens)
+        if self.candidate_count is not None and not 1 <= self.candidate_count <= 8:
+            raise ValueError(f"candidate_count must be 1 to 8, not {self.candidate_count!r}")
         if self.seed is not None and self.seed < 0:
             raise ValueError(f"seed must be at least 0, not {self.seed!r}")
 

@@ -17,13 +17,6 @@ from tests.aicore.calls import TIMEOUT, App, detail_of, eventually, prompt, text
 from tests.aicore.conftest import Daemon, StartDaemon
 
 PREVIEW = aicore_pb2.ModelSelection(release_stage=aicore_pb2.PREVIEW, preference=aicore_pb2.FULL)
-CALLS_OF_LATER_VERSIONS = [
-    ("CreateCachedContext", aicore_pb2.CreateCachedContextRequest()),
-    ("GetCachedContext", aicore_pb2.GetCachedContextRequest()),
-    ("ListCachedContexts", aicore_pb2.ListCachedContextsRequest()),
-    ("DeleteCachedContext", aicore_pb2.DeleteCachedContextRequest()),
-    ("ClearImplicitCaches", aicore_pb2.ClearImplicitCachesRequest()),
-]
 BAD_MODEL = "AICore failed with error type 3-PREPARATION_ERROR and error code 8-NOT_AVAILABLE: "
 
 
@@ -89,7 +82,11 @@ async def test_the_status_of_a_model_that_works_is_available(start_daemon: Start
         base_model_name="nano-v3",
         simulated_by="scripted",
         token_limit=8192,
-        features=[aicore_pb2.SYSTEM_PROMPT, aicore_pb2.FUNCTION_CALLING],
+        features=[
+            aicore_pb2.SYSTEM_PROMPT,
+            aicore_pb2.PREFIX_CACHING,
+            aicore_pb2.FUNCTION_CALLING,
+        ],
         feature_id=636,
         dialect="scripted",
         version=__version__,
@@ -381,19 +378,6 @@ async def test_requests_without_a_seed_get_the_same_ones_on_every_device_of_one_
     assert seeds[0] == seeds[1]
     assert seeds[0][0] != seeds[0][1]
     assert seeds[0][2] == 5
-
-
-@pytest.mark.requirement("simulator.unimplemented-named")
-@pytest.mark.parametrize(("name", "request_"), CALLS_OF_LATER_VERSIONS)
-async def test_a_call_of_a_later_version_is_refused_by_its_name(
-    start_daemon: StartDaemon, name: str, request_: object
-) -> None:
-    async with start_daemon() as daemon:
-        fault = await daemon.app.fault(name, request_)
-    assert fault == errors_pb2.SimulatorError(
-        kind=errors_pb2.SimulatorError.UNIMPLEMENTED,
-        message=f"AICore.{name} is not implemented in this version of the simulator",
-    )
 
 
 async def test_the_log_has_a_line_for_each_call_and_never_what_was_said(

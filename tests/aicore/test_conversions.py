@@ -257,10 +257,7 @@ def test_a_request_that_breaks_a_rule_is_refused_by_its_field(
 @pytest.mark.parametrize(
     ("fields", "named"),
     [
-        ({"cachedContextName": "c"}, "cached_context_name"),
-        ({"promptPrefix": "p"}, "prompt_prefix"),
         ({"enableThinking": True}, "enable_thinking"),
-        ({"sampling": {"candidateCount": 2}}, "candidate_count"),
     ],
 )
 def test_what_a_later_version_will_do_is_refused_by_name(

@@ -258,3 +258,40 @@ def test_numbers_and_defaults_are_those_of_the_phone() -> None:
 )
 def test_a_client_is_made_without_a_call() -> None:
     assert isinstance(Generation.get_client(), GenerativeModel)
+
+
+@pytest.mark.requirement("prompt.candidate.several")
+async def test_several_candidates_are_told_apart(device: Device, model: GenerativeModel) -> None:
+    device.aicore.script(
+        [
+            aicore_pb2.GenerateContentResponse(text="a"),
+            aicore_pb2.GenerateContentResponse(finish=aicore_pb2.Finish()),
+            aicore_pb2.GenerateContentResponse(text="b", candidate=1),
+            aicore_pb2.GenerateContentResponse(
+                finish=aicore_pb2.Finish(reason="MAX_TOKENS"), candidate=1
+            ),
+        ]
+    )
+    request = GenerateContentRequest(contents=[PROMPT], candidate_count=2)
+
+    answer = await model.generate_content(request)
+
+    assert answer.candidates == (
+        Candidate(text="a", finish_reason=FinishReason.STOP),
+        Candidate(text="b", finish_reason=FinishReason.MAX_TOKENS),
+    )
+    assert device.aicore.requests[-1].sampling.candidate_count == 2
+
+
+@pytest.mark.requirement("prompt.candidate.several")
+async def test_several_candidates_are_not_for_streams(model: GenerativeModel) -> None:
+    request = GenerateContentRequest(contents=[PROMPT], candidate_count=2)
+
+    with pytest.raises(ValueError, match="candidate_count 2"):
+        await anext(model.generate_content_stream(request))
+
+
+@pytest.mark.parametrize("count", [0, 9])
+def test_the_number_of_candidates_is_1_to_8(count: int) -> None:
+    with pytest.raises(ValueError, match=f"candidate_count must be 1 to 8, not {count}"):
+        GenerateContentRequest(contents=[PROMPT], candidate_count=count)

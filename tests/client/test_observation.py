@@ -149,8 +149,10 @@ async def test_below_android_17_only_jetpack_observes(tmp_path: Path) -> None:
         async with app_of(device, PACKAGE) as app:
             with pytest.raises(NoSuchMethodError, match="observeAppFunctions"):
                 await soon(anext(app.platform.observe_app_functions()))
-            async with app.jetpack.observe_app_functions() as changes:
-                async with raw_provider(device, trusted(F)):
-                    assert await soon(anext(changes)) == METADATA
-                    await app.jetpack.set_app_function_enabled(F, OFF)
-                    assert await soon(anext(changes)) == _states(F)
+            async with (
+                app.jetpack.observe_app_functions() as changes,
+                raw_provider(device, trusted(F)),
+            ):
+                assert await soon(anext(changes)) == METADATA
+                await app.jetpack.set_app_function_enabled(F, OFF)
+                assert await soon(anext(changes)) == _states(F)

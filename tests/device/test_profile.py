@@ -69,6 +69,7 @@ def test_the_pixel_10_is_what_its_sources_say() -> None:
             "first_token_seconds": 0.1, "cached_first_token_seconds": 0.3, "image_seconds": 0.6,
         },
         "queue": {"slots": 1, "waiting": 8, "fail_fast": False},
+        "prefix_cache": {"memory_mb": 512},
         "platform": "android-17.2",
         "sdk_int_full": 3_700_002,
         "app_functions": {

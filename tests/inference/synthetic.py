@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from onnx import TensorProto, checker, helper, numpy_helper, save
@@ -65,7 +66,7 @@ def build_synthetic_model(folder: Path, chains: Chains = DEFAULT_CHAINS) -> Path
     vocabulary = _vocabulary(chains)
     _write_tokenizer(folder, vocabulary)
     _write_graph(folder / "model.onnx", _logits(vocabulary, chains))
-    _write_json(folder / "genai_config.json", _config(vocabulary))
+    _write_json(folder / "genai_config.json", _config(vocabulary, CONTEXT_LENGTH))
     return folder
 
 
@@ -84,6 +85,47 @@ def _spelled(piece: str | bytes) -> str:
         return str(piece)
     data = piece.encode() if isinstance(piece, str) else piece
     return "".join(_ALPHABET[byte] for byte in data)
+
+
+RECALL = "?"
+"""After this character the model of `build_recalling_model` tells what it has read."""
+_MARKS = tuple(f" r{number}" for number in range(16))
+_HEAD = 8
+
+
+def build_recalling_model(folder: Path, *, context_length: int = 4096) -> Path:
+    """A model whose answer to RECALL depends on every token before it, and on its place.
+
+    Its key-value cache is GroupQueryAttention's, in place, as the default model's: one wrong or
+    lost entry changes the answer. `recalled` says what it must be.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    chains = {**DEFAULT_CHAINS, "\x01": _MARKS}
+    vocabulary = _vocabulary(chains)
+    _write_tokenizer(folder, vocabulary)
+    table = _logits(vocabulary, DEFAULT_CHAINS)
+    _write_recalling_graph(folder / "model.onnx", table, vocabulary)
+    config = _config(vocabulary, context_length)
+    config["model"]["decoder"]["head_size"] = _HEAD
+    config["search"]["past_present_share_buffer"] = True
+    _write_json(folder / "genai_config.json", config)
+    return folder
+
+
+def recalled(folder: Path, prompt: Sequence[int], tokens: int) -> str:
+    """The `tokens` tokens that the recalling model says after `prompt`, which ends with RECALL."""
+    vocabulary = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]
+    sequence, said = list(prompt), ""
+    for _ in range(tokens):
+        mark = sum(_share(token, place) for place, token in enumerate(sequence)) % len(_MARKS)
+        sequence.append(vocabulary[_spelled(_MARKS[mark])])
+        said += _MARKS[mark]
+    return said
+
+
+def _share(token: int, place: int) -> int:
+    """What the token at that place adds to the sum that is recalled."""
+    return (token * 7 + place * 3 + 1) % 16
 
 
 def _vocabulary(chains: Chains) -> dict[str, int]:
@@ -148,6 +190,96 @@ def _write_graph(path: Path, table: np.ndarray) -> None:
     save(model, str(path))
 
 
+def _write_recalling_graph(path: Path, table: np.ndarray, vocabulary: Mapping[str, int]) -> None:
+    """Attention with equal weights gives the mean of the shares; times the length, their sum."""
+    marks = np.zeros((len(_MARKS), len(table)), np.float32)
+    speaks = np.zeros((len(table), 1), np.float32)
+    speaks[vocabulary[RECALL]] = 1
+    for number, mark in enumerate(_MARKS):
+        marks[number, vocabulary[_spelled(mark)]] = 3 * _CHAIN
+        speaks[vocabulary[_spelled(mark)]] = 1
+    kv_shape = ["batch", 1, "past", _HEAD]
+    present = ["batch", 1, "total", _HEAD]
+    value = helper.make_tensor_value_info
+    names = ("key", "value")
+    inputs = [
+        value("input_ids", TensorProto.INT64, ["batch", "new"]),
+        value("attention_mask", TensorProto.INT64, ["batch", "total"]),
+        *(value(f"past_key_values.0.{n}", TensorProto.FLOAT, kv_shape) for n in names),
+    ]
+    outputs = [
+        value("logits", TensorProto.FLOAT, ["batch", "new", len(table)]),
+        *(value(f"present.0.{n}", TensorProto.FLOAT, present) for n in names),
+    ]
+    node = helper.make_node
+    nodes = [
+        node("Shape", ["attention_mask"], ["total1"], start=1, end=2),
+        node("Shape", ["input_ids"], ["new1"], start=1, end=2),
+        node("Squeeze", ["total1"], ["total"]),
+        node("Squeeze", ["new1"], ["new"]),
+        node("Sub", ["total", "new"], ["first"]),
+        node("Range", ["first", "total", "one"], ["places"]),
+        node("Mul", ["input_ids", "seven"], ["by_token"]),
+        node("Mul", ["places", "three"], ["by_place"]),
+        node("Add", ["by_token", "by_place"], ["both"]),
+        node("Add", ["both", "one"], ["more"]),
+        node("Mod", ["more", "sixteen"], ["share"]),
+        node("Cast", ["share"], ["share_float"], to=TensorProto.FLOAT),
+        node("Unsqueeze", ["share_float", "last"], ["column"]),
+        node("Mul", ["column", "first_of_head"], ["values"]),
+        node("Mul", ["values", "zero"], ["equal"]),
+        node("ReduceSum", ["attention_mask", "one1"], ["lengths"], keepdims=0),
+        node("Sub", ["lengths", "one"], ["last_index"]),
+        node("Cast", ["last_index"], ["seqlens"], to=TensorProto.INT32),
+        node("Cast", ["total"], ["total32"], to=TensorProto.INT32),
+        node(
+            "GroupQueryAttention",
+            [
+                *("equal", "equal", "values"),
+                *("past_key_values.0.key", "past_key_values.0.value", "seqlens", "total32"),
+            ],
+            ["means", "present.0.key", "present.0.value"],
+            domain="com.microsoft",
+            num_heads=1,
+            kv_num_heads=1,
+        ),
+        node("ReduceSum", ["means", "last"], ["mean"], keepdims=0),
+        node("Add", ["places", "one"], ["lengths_so_far"]),
+        node("Cast", ["lengths_so_far"], ["lengths_float"], to=TensorProto.FLOAT),
+        node("Mul", ["mean", "lengths_float"], ["inexact"]),
+        node("Round", ["inexact"], ["rounded"]),
+        node("Cast", ["rounded"], ["sum"], to=TensorProto.INT64),
+        node("Mod", ["sum", "sixteen"], ["mark"]),
+        node("Gather", ["marks", "mark"], ["said"], axis=0),
+        node("Gather", ["speaks", "input_ids"], ["whether"], axis=0),
+        node("Mul", ["said", "whether"], ["recalled"]),
+        node("Gather", ["table", "input_ids"], ["usual"], axis=0),
+        node("Add", ["usual", "recalled"], ["logits"]),
+    ]
+    constants = {
+        **{
+            name: np.array(number, np.int64)
+            for name, number in (("one", 1), ("three", 3), ("seven", 7), ("sixteen", 16))
+        },
+        "one1": np.array([1], np.int64),
+        "last": np.array([-1], np.int64),
+        "zero": np.array(0, np.float32),
+        "first_of_head": np.eye(1, _HEAD, dtype=np.float32)[0],
+        "table": table,
+        "marks": marks,
+        "speaks": speaks,
+    }
+    graph = helper.make_graph(
+        nodes,
+        "recalling",
+        inputs,
+        outputs,
+        [numpy_helper.from_array(content, name) for name, content in constants.items()],
+    )
+    versions = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    save(helper.make_model(graph, opset_imports=versions, ir_version=10), str(path))
+
+
 def _write_tokenizer(folder: Path, vocabulary: Mapping[str, int]) -> None:
     byte_level = {
         "type": "ByteLevel",
@@ -183,7 +315,7 @@ def _write_tokenizer(folder: Path, vocabulary: Mapping[str, int]) -> None:
     (folder / "chat_template.jinja").write_text(_TEMPLATE, encoding="utf-8")
 
 
-def _config(vocabulary: Mapping[str, int]) -> dict[str, object]:
+def _config(vocabulary: Mapping[str, int], context_length: int) -> dict[str, Any]:
     return {
         "model": {
             "type": "llama",
@@ -191,7 +323,7 @@ def _config(vocabulary: Mapping[str, int]) -> dict[str, object]:
             "eos_token_id": [vocabulary[END]],
             "pad_token_id": vocabulary["<|endoftext|>"],
             "vocab_size": len(vocabulary),
-            "context_length": CONTEXT_LENGTH,
+            "context_length": context_length,
             "decoder": {
                 "session_options": {"log_id": "onnxruntime-genai", "provider_options": []},
                 "filename": "model.onnx",
@@ -215,7 +347,7 @@ def _config(vocabulary: Mapping[str, int]) -> dict[str, object]:
         },
         "search": {
             "do_sample": False,
-            "max_length": CONTEXT_LENGTH,
+            "max_length": context_length,
             "num_beams": 1,
             "past_present_share_buffer": False,
             "temperature": 1.0,

@@ -220,13 +220,17 @@ def test_a_chat_template_that_refuses_is_an_error_of_the_request(
     synthetic_dir: Path, tmp_path: Path
 ) -> None:
     folder = Path(shutil.copytree(synthetic_dir, tmp_path / "model"))
-    template = "{{ raise_exception('no system message, please') }}"
-    (folder / "chat_template.jinja").write_text(template)
+    file = folder / "chat_template.jinja"
+    refusal = (
+        "{% if messages[0]['content'] == 'Hi!' %}{{ raise_exception('no greetings, please') }}"
+        "{% endif %}"
+    )
+    file.write_text(refusal + file.read_text())
     engine = Engine(folder, threads=1)
 
-    with pytest.raises(BackendError, match="no system message, please"):
+    with pytest.raises(BackendError, match="no greetings, please"):
         run(engine, "Hi!")
-    with pytest.raises(BackendError, match="no system message, please"):
+    with pytest.raises(BackendError, match="no greetings, please"):
         engine.token_counter().count(ask("Hi!"))
 
 

@@ -18,6 +18,7 @@ from aicore_sim.inference.backend import (
     TextDelta,
     Usage,
 )
+from aicore_sim.inference.warm_states import WarmFigures
 from tests.inference.requests import ask, ask_with_tools, said
 
 REQUEST = ask_with_tools("Grüße 👨‍👩‍👧", mode="required")
@@ -26,7 +27,15 @@ REQUEST = ask_with_tools("Grüße 👨‍👩‍👧", mode="required")
 @pytest.mark.parametrize(
     "command",
     [
-        frames.Load(model_dir="/m", threads=2, token_limit=None, name="n"),
+        frames.Load(
+            model_dir="/m",
+            threads=2,
+            token_limit=None,
+            name="n",
+            prefix_memory_mb=8,
+            chunk_seconds=0.5,
+        ),
+        frames.Forget(id=5, app="com.a"),
         frames.Generate(id=1, request=REQUEST),
         frames.Count(id=2, request=REQUEST),
         frames.Cancel(id=3),
@@ -48,7 +57,8 @@ def test_a_command_reads_back_as_it_was_written(command: frames.Command) -> None
     [
         frames.Loaded(info=ModelInfo(name="n", token_limit=9, dialect="hermes", constrained=True)),
         frames.LoadFailed(reason="why"),
-        frames.Pong(working=True, steps=3),
+        frames.Pong(working=True, steps=3, warm=WarmFigures(states=1, bytes=2, evicted=3)),
+        frames.Forgotten(id=5),
         frames.Progress(id=1, prefill=False),
         frames.Produced(id=1, chunk=TextDelta(text="\n\u2028é")),
         frames.Produced(id=1, chunk=FunctionCall(name="f", args={"a": [2**62, None, {"b": 0.5}]})),

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from aicore_sim.inference.engine import Engine
-from aicore_sim.inference.model_folder import ModelFolderError, read_prompting
+from aicore_sim.inference.model_folder import ModelFolderError, read_settings
 from tests.inference.requests import ask_with_tools
 
 Change = Callable[[dict[str, Any]], object]
@@ -121,7 +121,7 @@ def test_how_a_model_is_asked_is_a_property_of_its_folder(
     for name, content in files.items():
         (tmp_path / name).write_text(content)
 
-    assert read_prompting(tmp_path) == prompting
+    assert read_settings(tmp_path).prompting == prompting
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from aicore_sim.inference.backend import (
 from aicore_sim.inference.dialect import HermesDialect
 from aicore_sim.inference.engine import Engine
 from aicore_sim.inference.grammar import build_grammar
-from aicore_sim.inference.model_folder import read_prompting
+from aicore_sim.inference.model_folder import read_settings
 from tests.inference.requests import ORDER_TOOL, merged, said, user
 
 pytestmark = pytest.mark.real_model
@@ -71,7 +71,7 @@ def test_a_demanded_call_carries_the_id_of_the_question(
 
 
 def test_the_default_model_is_asked_with_worked_examples(real_model_dir: Path) -> None:
-    assert read_prompting(real_model_dir) == "guided"
+    assert read_settings(real_model_dir).prompting == "guided"
 
 
 @pytest.mark.parametrize("mode", ["auto", "none"])

@@ -39,8 +39,12 @@ class Answer:
 class BenchClient:
     """Raw calls: neither the library's time nor anybody's parsing is measured."""
 
-    def __init__(self, channel: grpc.aio.Channel, token: str, control: Control) -> None:
+    def __init__(
+        self, channel: grpc.aio.Channel, token: str, control: Control, *, address: str
+    ) -> None:
         self.control = control
+        self.token = token
+        self.address = address
         self._metadata = (("authorization", f"Bearer {token}"),)
         self._stub: Any = aicore_pb2_grpc.AICoreStub(channel)
         self._echo = channel.unary_stream(
@@ -115,7 +119,7 @@ async def measured_daemon(folder: Path, *, profile: str, model: str) -> AsyncIte
                 control.install_app, device_pb2.InstallPackageRequest(package_name=PACKAGE)
             )
             async with grpc.aio.insecure_channel(address) as channel:
-                yield BenchClient(channel, installed.token, control)
+                yield BenchClient(channel, installed.token, control, address=address)
     finally:
         assert process.stdin is not None
         process.stdin.close()

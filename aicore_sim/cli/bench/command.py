@@ -1,19 +1,28 @@
-"""`bench policy`."""
+"""`bench policy` and `bench inference`."""
 
 from __future__ import annotations
 
 import asyncio
 import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
 from aicore_sim.cli import options as shared
 from aicore_sim.cli.control import CommandError
-from aicore_sim.measure.figures import machine
+from aicore_sim.measure.figures import Figure, machine
 
 app = typer.Typer(help="Measurements on this machine.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -39,19 +48,63 @@ def policy(
     from aicore_sim.cli.bench.policy import PolicyPlan, measure
 
     plan = PolicyPlan(pairs=100, calls=100, rounds=2, prefills=1) if quick else PolicyPlan()
+    found = _usable(model)
+    with tempfile.TemporaryDirectory(prefix="aicore-sim-") as folder, _bars() as advance:
+        report = asyncio.run(measure(Path(folder), plan, model=found, advance=advance))
+    where = machine()
+    _show(
+        f"Policy on {where['cores']} cores ({where['processor']}), quota off except for BUSY",
+        report.figures,
+        report.notes,
+        model=found,
+        json_output=json_output,
+    )
+
+
+@app.command()
+def inference(
+    model: Annotated[
+        str, typer.Option(help="A model of `aicore-sim models list`, or a model folder.")
+    ] = shared.DEFAULT_MODEL,
+    quick: Annotated[bool, typer.Option("--quick", help="A few of each, to try it out.")] = False,
+    json_output: shared.Json = False,
+) -> None:
+    """Measure decode speed, first tokens, warm prefixes, calls and memory of a real model."""
+    from aicore_sim.cli.bench.inference import InferencePlan, measure
+
+    plan = InferencePlan()
+    if quick:
+        plan = InferencePlan(pairs=2, output=32, rounds=1, prompts=5, generations=20)
+    found = _usable(model)
+    if found is None:
+        raise CommandError(
+            f"--model {model!r} is not on this machine; run `aicore-sim models pull`"
+        )
+    with tempfile.TemporaryDirectory(prefix="aicore-sim-") as folder, _bars() as advance:
+        report = asyncio.run(measure(Path(folder), plan, model=found, advance=advance))
+    where = machine()
+    _show(
+        f"Inference on {where['cores']} cores ({where['processor']}), greedy, quota off",
+        report.figures,
+        report.notes,
+        model=found,
+        json_output=json_output,
+    )
+
+
+@contextmanager
+def _bars() -> Iterator[Callable[[str, int, int], None]]:
+    """Shows how far each measurement is, on standard error."""
     console = Console(stderr=True)
-    with (
-        tempfile.TemporaryDirectory(prefix="aicore-sim-") as folder,
-        Progress(
-            TextColumn("{task.description:<26}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=console,
-            disable=not console.is_terminal,
-        ) as bars,
-    ):
-        tasks = {}
+    with Progress(
+        TextColumn("{task.description:<26}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        disable=not console.is_terminal,
+    ) as bars:
+        tasks: dict[str, TaskID] = {}
 
         def advance(name: str, done: int, total: int) -> None:
             if name not in tasks:
@@ -60,26 +113,34 @@ def policy(
                     console.print(f"{name} …")
             bars.update(tasks[name], completed=done)
 
-        found = _usable(model)
-        report = asyncio.run(measure(Path(folder), plan, model=found, advance=advance))
-    where = machine()
+        yield advance
+
+
+def _show(
+    title: str,
+    figures: Sequence[Figure],
+    notes: Sequence[str],
+    *,
+    model: str | None,
+    json_output: bool,
+) -> None:
     if json_output:
         shared.print_json(
             {
-                "machine": where,
-                "model": found,
+                "machine": machine(),
+                "model": model,
                 "quota": "off",
-                "figures": [figure.facts() for figure in report.figures],
-                "notes": report.notes,
+                "figures": [figure.facts() for figure in figures],
+                "notes": list(notes),
             }
         )
         return
     shared.print_rows(
-        f"Policy on {where['cores']} cores ({where['processor']}), quota off except for BUSY",
+        title,
         ("measured", "value", "target", ""),
-        [(figure.name, *figure.shown()) for figure in report.figures],
+        [(figure.name, *figure.shown()) for figure in figures],
     )
-    for note in report.notes:
+    for note in notes:
         print(f"note: {note}")
 
 
