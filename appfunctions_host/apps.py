@@ -39,7 +39,9 @@ def _load(spec: str, module_name: str, name: str) -> type[AppFunctionService]:
     try:
         target: object = importlib.import_module(module_name)
     except ImportError as error:
-        raise AppSpecError(f"{spec!r}: cannot import {module_name!r}: {error}") from error
+        raise AppSpecError(
+            f"{spec!r}: cannot import {module_name!r} from {str(Path.cwd())!r}: {error}"
+        ) from error
     for part in name.split("."):
         target = getattr(target, part, None)
     if not (isinstance(target, type) and issubclass(target, AppFunctionService)):

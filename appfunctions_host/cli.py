@@ -279,7 +279,10 @@ def _name(package: str | None, function: str | None) -> pb.AppFunctionName:
 
 
 def _json_object(text: str) -> dict[str, Any]:
-    found = json.loads(text)
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"--parameters is no JSON: {error}") from None
     if not isinstance(found, dict):
         raise ValueError(f"--parameters is {type(found).__name__}; give a JSON object")
     return found

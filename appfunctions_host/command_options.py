@@ -51,6 +51,7 @@ def shell_session(target: Target) -> Iterator[HostClient]:
             yield client
     except ServiceMissing:
         print("cmd: Can't find service: app_function", file=sys.stderr)
+        print("No device runs there; start one with `aicore-sim up`.", file=sys.stderr)
         raise typer.Exit(SERVICE_MISSING) from None
     except TimedOut:
         fail("Timed out")

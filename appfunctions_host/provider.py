@@ -8,6 +8,7 @@ knows the functions, and ends with SIGTERM or with the host.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
 import json
@@ -197,14 +198,22 @@ async def _outcome(
 
 
 async def _serve_until_stopped(
-    package_name: str, services: Sequence[type[AppFunctionService]], address: str, token: str
+    package_name: str,
+    services: Sequence[type[AppFunctionService]],
+    address: str,
+    token: str,
+    *,
+    declare_only: bool,
 ) -> threading.Timer:
     """Returns the timer that ends the process if leaving the event loop takes too long."""
-    stop = asyncio.create_task(stop_event().wait())
+    stopping = stop_event()
+    stop = asyncio.create_task(stopping.wait())
 
     def ready(identifiers: Sequence[str]) -> None:
         facts = {"package": package_name, "pid": os.getpid(), "functions": list(identifiers)}
         print("READY", json.dumps(facts), flush=True)
+        if declare_only:
+            stopping.set()
 
     serving = asyncio.create_task(serve_app(package_name, services, address, token, on_ready=ready))
     await asyncio.wait({stop, serving}, return_when=asyncio.FIRST_COMPLETED)
@@ -222,8 +231,11 @@ def run_provider(
     *,
     address: str | None = None,
     token: str | None = None,
+    declare_only: bool = False,
 ) -> int:
     """Provide functions until SIGTERM, SIGINT, or the end of the host; returns the exit code.
+
+    With `declare_only` until the host knows them: what an app declares stays.
 
     `address` and `token` default to `APPFUNCTIONS_ADDRESS` and `AICORE_SIM_TOKEN`. Prints
     ``READY {json}`` on standard output. The code is 0 after a signal or an orderly end of the
@@ -238,7 +250,9 @@ def run_provider(
             f"`aicore-sim exec --as {package_name} -- CMD`"
         )
     try:
-        asyncio.run(_serve_until_stopped(package_name, services, address, token)).cancel()
+        asyncio.run(
+            _serve_until_stopped(package_name, services, address, token, declare_only=declare_only)
+        ).cancel()
     except (ProviderError, DefinitionError, SimulatorFault, ValueError) as error:
         return _fail(str(error))
     return 0
@@ -246,18 +260,32 @@ def run_provider(
 
 def main(arguments: Sequence[str]) -> int:
     """`python -m appfunctions_host.provider PACKAGE=MODULE:CLASS…`, all of one package."""
+    parser = argparse.ArgumentParser(
+        prog="python -m appfunctions_host.provider",
+        description="Run the app functions of one package, in a process of the app: "
+        "`aicore-sim exec --as PACKAGE -- python -m appfunctions_host.provider …`.",
+    )
+    parser.add_argument(
+        "services",
+        nargs="+",
+        metavar="PACKAGE=MODULE:CLASS",
+        help="an AppFunctionService; several of one package may be given",
+    )
+    parser.add_argument(
+        "--declare",
+        action="store_true",
+        help="declare the functions, as installing an app does, and end",
+    )
+    options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     try:
-        apps = load_apps(arguments)
+        apps = load_apps(options.services)
     except AppSpecError as error:
         return _fail(str(error))
     if len(apps) != 1:
-        return _fail(
-            "usage: python -m appfunctions_host.provider PACKAGE=MODULE:CLASS… "
-            "(one package a process)"
-        )
+        return _fail(f"{', '.join(apps)}: one package a process")
     ((package_name, services),) = apps.items()
-    return run_provider(package_name, services)
+    return run_provider(package_name, services, declare_only=options.declare)
 
 
 def _fail(reason: str) -> int:

@@ -139,6 +139,8 @@ async def serve(
             cleanup.callback(provider.close)
             host.add_local(provider)
             _warn_unless_installed(packages, package_name)
+        for problem in described.problems:
+            logger.warning("%s", problem)
         add_stubs(host, described, results, source=repr(str(stub)))
         for package_name in described.declared:
             _warn_unless_installed(packages, package_name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -138,6 +139,8 @@ def set_service_command(
     service = pb.ServiceCommand(package_name=package, command=command or ())
     if command:
         service.directory = str(Path.cwd())
+        if shutil.which(command[0]) is None:
+            fail(f"Error: there is no program {command[0]!r} on the PATH or at that place.")
     with shell_session(Target(device_dir=device_dir, address=address)) as client:
         client.manage("SetServiceCommand", pb.SetServiceCommandRequest(service=service))
 

@@ -31,6 +31,9 @@ _BOOT_FLAGS = {
     "xml": "--xml",
     "stub": "--stub",
     "seed": "--seed",
+    "quota": "--quota",
+    "clock": "--clock",
+    "pace": "--pace",
 }
 
 
@@ -67,12 +70,16 @@ def exec_(
     xml: shared.Xml = None,
     stub: shared.Stub = None,
     seed: shared.Seed = 0,
+    quota: shared.Quota = None,
+    clock: shared.ClockName = "real",
+    pace: shared.PaceName = "host",
     device_dir: Annotated[
         Path | None,
         typer.Option(
             "--device-dir",
-            help="Use this device directory (default: AICORE_SIM_HOME, else a temporary one). "
-            "When a device runs there, the command runs on it.",
+            help="Use this device directory (default: AICORE_SIM_HOME, else the one of a device "
+            "that runs in the user's data directory, else a temporary one). When a device runs "
+            "there, the command runs on it.",
             show_default=False,
         ),
     ] = None,
@@ -80,7 +87,8 @@ def exec_(
     """Run a command as an app of a device that is booted for it.
 
     Returns the command's exit code, or 6 when it is 0 and steps of a script are left. Where a
-    device runs already, the command runs on that one.
+    device runs already, the command runs on that one, unless an option asks for another. What an
+    app was granted on a device that stays, it keeps: see `aicore-sim pm revoke`.
 
     \b
     aicore-sim exec --as com.example.shop --app com.example.shop=shop:Shop -- python agent.py
@@ -90,10 +98,10 @@ def exec_(
     checked, declared = shared.check_apps(apps), shared.check_xml(xml)
     app = App(package, tuple(permissions or ()), tuple(allowlist or ()))
     with tempfile.TemporaryDirectory(prefix="aicore-sim-") as temporary:
-        home = _home(device_dir, Path(temporary))
+        given = [flag for name, flag in _BOOT_FLAGS.items() if shared.was_given(context, name)]
+        home = _home(device_dir, Path(temporary), own=bool(given))
         facts = home.read_running()
         if facts is not None and is_running(facts):
-            given = [flag for name, flag in _BOOT_FLAGS.items() if shared.was_given(context, name)]
             if given:
                 raise CommandError(
                     f"a device runs in {str(home.path)!r} already, so {', '.join(given)} would "
@@ -108,6 +116,9 @@ def exec_(
                 platform=shared.check_platform(platform),
                 model=shared.check_model(model),
                 seed=seed,
+                quota=shared.check_quota(quota, device),
+                clock=clock,
+                pace=pace,
                 apps=checked,
                 xml=declared,
                 stub=shared.check_stub(stub, declared),
@@ -116,9 +127,15 @@ def exec_(
     raise typer.Exit(code)
 
 
-def _home(device_dir: Path | None, temporary: Path) -> DeviceHome:
+def _home(device_dir: Path | None, temporary: Path, *, own: bool) -> DeviceHome:
+    """`own`: the command needs a device that is booted for it."""
     if device_dir is None and os.environ.get(HOME_VARIABLE):
         return DeviceHome()
+    if device_dir is None and not own:
+        usual = DeviceHome()
+        facts = usual.read_running()
+        if facts is not None and is_running(facts):
+            return usual
     return DeviceHome(device_dir or temporary)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 from rich.console import Console
@@ -12,7 +13,13 @@ from rich.table import Table
 
 from aicore_sim.cli.control import CommandError
 from aicore_sim.device.home import DeviceHome
-from aicore_sim.device.profile import DEFAULT_PLATFORM, DEFAULT_PROFILE, PlatformName, load_profile
+from aicore_sim.device.profile import (
+    DEFAULT_PLATFORM,
+    DEFAULT_PROFILE,
+    PlatformName,
+    ProfileError,
+    load_profile,
+)
 from aicore_sim.inference.dialect_names import DIALECTS, DialectName
 from aicore_sim.models.catalogue import CATALOGUE
 
@@ -71,6 +78,38 @@ Stub = Annotated[
     Path | None,
     typer.Option(help="YAML with the results of functions declared by --xml.", show_default=False),
 ]
+ClockName = Annotated[
+    Literal["real", "virtual"],
+    typer.Option(help="Device time: the host's, or one that stands still until it is advanced."),
+]
+PaceName = Annotated[
+    Literal["host", "phone"],
+    typer.Option(help="Speed of answers: as fast as they come, or as on the profile's phone."),
+]
+Quota = Annotated[
+    str | None,
+    typer.Option(
+        help="A quota model of the device profile, or off (default: the profile's own).",
+        show_default=False,
+    ),
+]
+
+PrefixMemory = Annotated[
+    int | None,
+    typer.Option(
+        metavar="MIB",
+        min=0,
+        max=65_536,
+        help="Memory for the model's state of earlier prompts, so that what they share is not "
+        "computed again; 0 keeps none (default: the device profile's own, 512).",
+        show_default=False,
+    ),
+]
+
+ShowPrompt = Annotated[
+    bool,
+    typer.Option("--show-prompt", help="Log every prompt as the model gets it, with its content."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 DEVICE_DEFAULT = DEFAULT_PROFILE
@@ -109,7 +148,7 @@ def check_apps(apps: list[str] | None) -> tuple[str, ...]:
 
 
 def check_xml(xml: list[str] | None) -> tuple[str, ...]:
-    """Raises CommandError for an --xml that is not PACKAGE=FILE, or names no file."""
+    """Says what is left out. Raises CommandError for what is not PACKAGE=FILE, or no such file."""
     checked = []
     for spec in xml or ():
         package, equals, file = spec.partition("=")
@@ -120,6 +159,17 @@ def check_xml(xml: list[str] | None) -> tuple[str, ...]:
                 exit_code=2,
             )
         checked.append(f"{package}={_file('--xml', Path(file))}")
+    if checked:
+        # The host is imported only for those who name such files.
+        from appfunctions_host.metadata_files.safe_xml import XmlError
+        from appfunctions_host.metadata_files.stub_apps import read_apps
+
+        try:
+            problems = read_apps(checked).problems
+        except (XmlError, ValueError) as error:
+            raise CommandError(f"--xml: {error}", exit_code=2) from None
+        for problem in problems:
+            print(f"aicore-sim: {problem}", file=sys.stderr)
     return tuple(checked)
 
 
@@ -136,6 +186,18 @@ def _file(flag: str, path: Path) -> Path:
     if not path.is_file():
         raise CommandError(f"{flag}: there is no file {str(path)!r}", exit_code=2)
     return path.absolute()
+
+
+def check_quota(quota: str | None, device: str) -> str | None:
+    """Raises CommandError for a quota model that the device profile lacks, and ProfileError."""
+    if quota is not None:
+        try:
+            load_profile(device).quota.require(quota)
+        except ProfileError:
+            raise
+        except ValueError as error:
+            raise CommandError(f"--quota: {error}", exit_code=2) from None
+    return quota
 
 
 def was_given(context: typer.Context, name: str) -> bool:

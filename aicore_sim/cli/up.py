@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -23,41 +23,7 @@ from aicore_sim.cli.scenario import Scenario, apply_scenario, boot_options, load
 from aicore_sim.cli.supervisor import DeviceOptions, Supervisor
 from aicore_sim.device.home import DeviceHome
 from aicore_sim.device.process import is_alive
-from aicore_sim.device.profile import ProfileError, load_profile
 from aicore_sim.rpc.server import stop_event
-
-ClockName = Annotated[
-    Literal["real", "virtual"],
-    typer.Option(help="Device time: the host's, or one that stands still until it is advanced."),
-]
-PaceName = Annotated[
-    Literal["host", "phone"],
-    typer.Option(help="Speed of answers: as fast as they come, or as on the profile's phone."),
-]
-Quota = Annotated[
-    str | None,
-    typer.Option(
-        help="A quota model of the device profile, or off (default: the profile's own).",
-        show_default=False,
-    ),
-]
-
-PrefixMemory = Annotated[
-    int | None,
-    typer.Option(
-        metavar="MIB",
-        min=0,
-        max=65_536,
-        help="Memory for the model's state of earlier prompts, so that what they share is not "
-        "computed again; 0 keeps none (default: the device profile's own, 512).",
-        show_default=False,
-    ),
-]
-
-ShowPrompt = Annotated[
-    bool,
-    typer.Option("--show-prompt", help="Log every prompt as the model gets it, with its content."),
-]
 
 _SCENARIO_FLAGS = {
     "device": "--device",
@@ -78,12 +44,12 @@ def up(
     xml: shared.Xml = None,
     stub: shared.Stub = None,
     seed: shared.Seed = 0,
-    clock: ClockName = "real",
-    pace: PaceName = "host",
-    quota: Quota = None,
-    prefix_memory: PrefixMemory = None,
+    clock: shared.ClockName = "real",
+    pace: shared.PaceName = "host",
+    quota: shared.Quota = None,
+    prefix_memory: shared.PrefixMemory = None,
     dialect: shared.Dialect = None,
-    show_prompt: ShowPrompt = False,
+    show_prompt: shared.ShowPrompt = False,
     device_dir: shared.DeviceDir = None,
     aicore_address: Annotated[
         str | None,
@@ -140,7 +106,7 @@ def up(
         seed=seed,
         clock=clock,
         pace=pace,
-        quota=_check_quota(quota, device),
+        quota=shared.check_quota(quota, device),
         prefix_memory=prefix_memory,
         dialect=shared.check_dialect(dialect),
         show_prompt=show_prompt,
@@ -163,12 +129,12 @@ def serve(
     platform: shared.Platform = shared.PLATFORM_DEFAULT,
     model: shared.Model = shared.DEFAULT_MODEL,
     seed: shared.Seed = 0,
-    clock: ClockName = "real",
-    pace: PaceName = "host",
-    quota: Quota = None,
-    prefix_memory: PrefixMemory = None,
+    clock: shared.ClockName = "real",
+    pace: shared.PaceName = "host",
+    quota: shared.Quota = None,
+    prefix_memory: shared.PrefixMemory = None,
     dialect: shared.Dialect = None,
-    show_prompt: ShowPrompt = False,
+    show_prompt: shared.ShowPrompt = False,
     device_dir: shared.DeviceDir = None,
     address: Annotated[
         str | None,
@@ -206,18 +172,6 @@ def serve(
             )
         )
     )
-
-
-def _check_quota(quota: str | None, device: str) -> str | None:
-    """Raises CommandError for a quota model that the device profile lacks, and ProfileError."""
-    if quota is not None:
-        try:
-            load_profile(device).quota.require(quota)
-        except ProfileError:
-            raise
-        except ValueError as error:
-            raise CommandError(f"--quota: {error}", exit_code=2) from None
-    return quota
 
 
 @asynccontextmanager

@@ -68,6 +68,66 @@ def read_app_metadata(data: bytes) -> str | None:
     return root.attributes.get("description") or root.value("description") or ""
 
 
+_KNOWN = frozenset(
+    [
+        "appfunctions",
+        "appfunction",
+        "appfunctioncomponentmetadatadocument",
+        "id",
+        "functionid",
+        "packagename",
+        "enabledbydefault",
+        "schemaname",
+        "schemacategory",
+        "schemaversion",
+        "description",
+        "displaynamestringres",
+        "restrictcallerswithexecuteappfunctions",
+        "mobileapplicationqualifiedid",
+        "instruction",
+        "parameters",
+        "response",
+        "deprecation",
+        "message",
+        "accesslevel",
+        "iscompatenforcementenabled",
+        "scope",
+        "servicename",
+        "name",
+        "isrequired",
+        "datatypemetadata",
+        "valuetype",
+        "isnullable",
+        "type",
+        "itemtype",
+        "properties",
+        "allof",
+        "oneof",
+        "required",
+        "datatypereference",
+        "objectqualifiedname",
+        "enumvalues",
+        "patterns",
+        "value",
+        "format",
+        "datatypes",
+    ]
+)
+"""Folded names of the elements that Android's schema of these files has."""
+
+
+def _unknown(root: Element) -> Iterator[str]:
+    """One sentence for each name that is read by nobody, where it stands first."""
+    told: set[str] = set()
+    pending = [root]
+    while pending:
+        element = pending.pop()
+        if element.name not in _KNOWN and element.name not in told:
+            told.add(element.name)
+            yield f"line {element.line}: the element <{element.name}> is unknown, and is not read"
+        pending.extend(reversed(element.children))
+
+
 def _functions(root: Element, package_name: str) -> ReadFunctions:
     listed = root if root.name == "appfunctions" else root.first("appfunctions")
     if listed is None:
@@ -78,7 +138,7 @@ def _functions(root: Element, package_name: str) -> ReadFunctions:
         text = f"no function of {package_name} is used: a shared type is wrong: {problem}"
         return ReadFunctions(functions=(), problems=(text,))
     found: dict[str, pb.AppFunctionMetadata] = {}
-    problems: list[str] = []
+    problems = list(_unknown(listed))
     for element in listed.all("appfunction"):
         identifier = _identifier(element, package_name)
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,8 +16,6 @@ from appfunctions_host.metadata_files.stub import StubProvider
 from appfunctions_host.metadata_files.stub_file import StubError, StubResult
 from appfunctions_host.registry import RUNTIME_SERVICE
 
-logger = logging.getLogger(__name__)
-
 _SPEC = re.compile(r"(?P<package>[\w.]+)=(?P<file>.+)", re.DOTALL)
 
 Declared = dict[str, dict[str, pb.AppFunctionMetadata]]
@@ -32,12 +29,14 @@ class ReadApps:
     declared: Declared = field(default_factory=dict)
     descriptions: dict[str, str] = field(default_factory=dict)
     """Of apps, by package."""
+    problems: list[str] = field(default_factory=list)
+    """What is left out, one sentence each."""
 
 
 def read_apps(specs: Iterable[str]) -> ReadApps:
     """Read the files; several may be of one package, and then the first that has a function counts.
 
-    What is left out of a file is logged. Raises AppSpecError and XmlError.
+    Raises AppSpecError and XmlError.
     """
     apps = ReadApps()
     for spec in specs:
@@ -51,8 +50,7 @@ def read_apps(specs: Iterable[str]) -> ReadApps:
             found = read_functions(data, package_name)
         except XmlError as error:
             raise XmlError(f"{str(path)!r}: {error}") from None
-        for problem in found.problems:
-            logger.warning("%s: %s", path, problem)
+        apps.problems += [f"{path}: {problem}" for problem in found.problems]
         functions = apps.declared.setdefault(package_name, {})
         for metadata in found.functions:
             functions.setdefault(metadata.name.function_identifier, metadata)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Final
+from typing import ClassVar
 
 from aicore_protos import appfunctions_pb2
 
@@ -92,11 +92,11 @@ class AppFunctionSchemaMetadata:
 class AppFunctionMetadata:
     """One function. `deprecation_message` is None for a function that is not deprecated."""
 
-    ACCESS_LEVEL_SELF: Final = 100
-    ACCESS_LEVEL_SYSTEM: Final = 200
-    ACCESS_LEVEL_ANDROID_TRUSTED: Final = 300
-    SCOPE_GLOBAL: Final = 0
-    SCOPE_ACTIVITY: Final = 1
+    ACCESS_LEVEL_SELF: ClassVar[int] = 100
+    ACCESS_LEVEL_SYSTEM: ClassVar[int] = 200
+    ACCESS_LEVEL_ANDROID_TRUSTED: ClassVar[int] = 300
+    SCOPE_GLOBAL: ClassVar[int] = 0
+    SCOPE_ACTIVITY: ClassVar[int] = 1
 
     name: AppFunctionName
     parameters: tuple[AppFunctionParameterMetadata, ...]

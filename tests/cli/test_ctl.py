@@ -257,6 +257,10 @@ def test_faults_are_added_listed_with_hits_and_cleared(device: Device) -> None:
     assert "error 15 RESPONSE_GENERATION_ERROR after 3 tokens" in device("fault", "list")
     with pytest.raises(CommandError, match="NoSuchCall"):
         device("fault", "add", "--error", "9", "--rpc", "NoSuchCall")
+    with pytest.raises(CommandError, match="BUSY is a GenAiException's"):
+        device("fault", "add", "--error", "BUSY", "--rpc", "Execute")
+    with pytest.raises(CommandError, match="add --rpc Execute"):
+        device("fault", "add", "--error", "ERROR_DENIED", "--rpc", "GenerateContent")
     assert device.json("fault", "clear", "slow") == {"cleared": 1}
     assert device.json("fault", "clear") == {"cleared": 4}
     assert device.json("fault", "list") == []

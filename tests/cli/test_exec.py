@@ -113,6 +113,27 @@ def test_exec_uses_a_running_device_and_leaves_it_running(tmp_path: Path, model:
             assert "--model would change nothing" in refused.stderr
 
 
+def test_without_a_directory_exec_uses_the_device_that_runs_in_the_usual_one(
+    tmp_path: Path, model: str
+) -> None:
+    env = {"XDG_DATA_HOME": str(tmp_path), "AICORE_SIM_HOME": ""}
+    command = ("--", sys.executable, "-c", "import os; print(os.environ['AICORE_SIM_HOME'])")
+    with Up(tmp_path / "aicore-sim" / "device", "--model", model):
+        assert run("exec", *command, env=env).stdout.strip() == str(
+            tmp_path / "aicore-sim" / "device"
+        )
+        own = run("exec", "--model", model, *command, env=env).stdout.strip()
+        assert own != str(tmp_path / "aicore-sim" / "device")
+
+
+def test_exec_boots_with_the_quota_and_the_clock_that_it_is_told(model: str) -> None:
+    shown = (*COMMAND, "ctl", "quota", "show", "--json")
+    done = run("exec", "--model", model, "--quota", "off", "--clock", "virtual", "--", *shown)
+    assert done.returncode == 0, done.stderr
+    assert '"off"' in done.stdout
+    assert run("exec", "--model", model, "--quota", "none", "--", "true").returncode == 2
+
+
 @pytest.mark.requirement("simulator.command.no-orphans")
 def test_killing_exec_ends_the_command_and_the_device(tmp_path: Path, model: str) -> None:
     device_dir = tmp_path / "device"

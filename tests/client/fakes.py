@@ -132,18 +132,21 @@ class FakeAICore(aicore_pb2_grpc.AICoreServicer):
         else:
             await abort(context, simulator_error("SCRIPT_DRIFT", "No step is left."))
             return
-        for item in items:
-            if isinstance(item, Hold):
-                item.reached.set()
-                try:
+        try:
+            for item in items:
+                if isinstance(item, Hold):
+                    item.reached.set()
                     await item.release.wait()
-                except asyncio.CancelledError:
+                elif isinstance(item, Chunk):
+                    yield item
+                else:
+                    await abort(context, item)
+        except (asyncio.CancelledError, GeneratorExit):
+            # Also when the caller left before the stream came to it.
+            for item in items:
+                if isinstance(item, Hold):
                     item.cancelled.set()
-                    raise
-            elif isinstance(item, Chunk):
-                yield item
-            else:
-                await abort(context, item)
+            raise
 
     async def CheckStatus(self, request: Any, context: Any) -> aicore_pb2.CheckStatusResponse:
         await self._unary(context)

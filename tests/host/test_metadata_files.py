@@ -157,6 +157,14 @@ def test_a_wrong_function_is_left_out_and_the_rest_is_read(wrong: str, said: str
     assert said in problems(*order)
 
 
+@pytest.mark.requirement("appfunctions.xml.bad-function-dropped")
+def test_an_element_that_nobody_reads_is_named_once() -> None:
+    wrong = parameter("<type>7</type><enumValue>1</enumValue><enumValue>2</enumValue>")
+    found = read_functions(file_of(function(more=wrong)), "com.app")
+    assert len(found.functions) == 1
+    assert found.problems == ("line 1: the element <enumvalue> is unknown, and is not read",)
+
+
 @pytest.mark.requirement("appfunctions.xml.bad-pattern-drops-package")
 def test_a_wrong_pattern_in_the_shared_types_takes_all_functions_with_it() -> None:
     shared = (

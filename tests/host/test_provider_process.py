@@ -165,10 +165,25 @@ async def test_functions_may_start_programs_by_the_hundred_while_others_run(
     assert [response.return_value.int_value for response in started] == [100] * 4
 
 
+@pytest.mark.requirement("appfunctions.service.started-on-demand")
+async def test_a_provider_that_only_declares_ends_and_the_functions_stay(device: Device) -> None:
+    shop = device.install(PACKAGE)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-m", "appfunctions_host.provider", "--declare", f"{PACKAGE}=tests.host.shop:OrderTools"),
+        stdout=PIPE,
+        cwd=ROOT,
+        env=device.environment(PACKAGE),
+    )
+    out, _ = await asyncio.wait_for(process.communicate(), START)
+    assert (process.returncode, out[:6]) == (0, b"READY ")
+    assert FETCH in await shop.discovered()
+    assert await shop.code(FETCH, orderId="1") == 2000
+
+
 @pytest.mark.parametrize(
     ("arguments", "drop", "message"),
     [
-        ([], "", "usage: python -m appfunctions_host.provider PACKAGE=MODULE:CLASS"),
         (["com.example.shop"], "", "'com.example.shop' is not PACKAGE=MODULE:CLASS"),
         (["com.a=tests.host.missing:X"], "", "cannot import 'tests.host.missing'"),
         (["com.a=tests.host.shop:OrderDetails"], "", "is no AppFunctionService class"),

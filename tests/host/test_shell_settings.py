@@ -133,7 +133,9 @@ def test_a_service_command_is_registered_listed_and_taken_away(served: Served) -
     assert listed == "com.plain (not running): python app.py -x"
     ok(served.run("set-service-command", "--package", "com.plain", "--clear"))
     assert ok(served.run("list-service-commands", "--json")) == "[]"
-    unknown = served.run("set-service-command", "--package", "com.no", "--", "x")
+    missing = served.run("set-service-command", "--package", "com.plain", "--", "no-such-program")
+    assert (missing.exit_code, "no program 'no-such-program'" in missing.stderr) == (255, True)
+    unknown = served.run("set-service-command", "--package", "com.no", "--", "python")
     assert (unknown.exit_code, "'com.no' is not installed" in unknown.stderr) == (255, True)
     assert served.run("set-service-command", "--package", "com.plain").exit_code == 255
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -11,7 +12,7 @@ from aicore_protos import device_pb2
 from aicore_sim.cli import options as shared
 from aicore_sim.cli.control import CommandError, connect_home
 from aicore_sim.cli.ctl import values
-from aicore_sim.device.fault_rules import COUNT_LIMIT, Malformed
+from aicore_sim.device.fault_rules import COUNT_LIMIT, HOST_RPCS, Malformed
 
 app = typer.Typer(help="Failures on demand.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -68,6 +69,8 @@ def add(
     json_output: shared.Json = False,
 ) -> None:
     """Add a rule: which calls it is for, one action, and how often."""
+    if error is not None:
+        _check_api(error, rpc, function)
     table: dict[str, Any] = {
         "id": fault_id,
         "match": {"rpc": rpc, "package_name": package, "function_identifier": function},
@@ -80,6 +83,8 @@ def add(
     if until is not None:
         table["until"] = values.read("--until", until, values.timestamp).ToJsonString()
     with connect_home(shared.home_of(device_dir)) as control:
+        if package and not any(one.package_name == package for one in control.packages()):
+            print(f"note: {package} is not installed, so nothing meets the rule", file=sys.stderr)
         _show([control.add_fault(table)], json_output)
 
 
@@ -103,6 +108,24 @@ def clear(
         shared.print_json({"cleared": cleared})
     else:
         print(f"cleared {cleared} rule{'s' if cleared != 1 else ''}")
+
+
+def _check_api(error: str, rpc: str, function: str) -> None:
+    """Refuses a code's name that the other API has: no phone answers so. Numbers may be any."""
+    of_functions = error.upper().startswith("ERROR_")
+    of_models = not of_functions and not error.lstrip("-").isdecimal()
+    is_of_host = rpc in HOST_RPCS or (not rpc and bool(function))
+    if is_of_host and of_models:
+        raise CommandError(
+            f"--error {error}: calls of the AppFunction host have the codes of "
+            f"AppFunctionException, such as ERROR_DENIED; {error} is a GenAiException's",
+            exit_code=values.BAD_INPUT,
+        )
+    if not is_of_host and of_functions:
+        raise CommandError(
+            f"--error {error} is a code of the AppFunction host; add --rpc Execute",
+            exit_code=values.BAD_INPUT,
+        )
 
 
 def _action(
