@@ -132,6 +132,29 @@ def test_the_functions_of_an_android_app_run_as_the_page_shows(
     assert "<function_id>" in done.stdout
 
 
+def test_the_model_is_asked_as_the_page_shows(tmp_path: Path, environment: dict[str, str]) -> None:
+    page = (ROOT / "docs" / "prompt-api.md").read_text()
+    (tmp_path / "ask.py").write_text(_blocks("python", page)[0])
+    (tmp_path / "answers.yaml").write_text(_blocks("yaml", page)[0])
+    done = _shell(_blocks("bash", page)[0], tmp_path, environment)
+    assert "tokens\nRed, green, blue.\n" in done.stdout
+    assert "GenAiException" in done.stderr
+
+
+def test_functions_with_levels_and_signatures_are_declared_as_the_page_shows(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    page = (ROOT / "docs" / "app-functions.md").read_text()
+    (tmp_path / "notes.py").write_text(_blocks("python", page)[0])
+    [declare] = re.findall(r"^    (aicore-sim exec .*)$", page, re.MULTILINE)
+    listing = "appfunctions-host list-app-functions --package com.example.notes"
+    boot = "set -e\naicore-sim up --detach --model scripted > up.log\n"
+    done = _shell(f"{boot}{declare}\n{listing}", tmp_path, environment)
+    assert done.returncode == 0, done.stderr
+    for name in ("NoteTools#count_notes", "NoteTools#delete_all", "Editor#rename"):
+        assert f"com.example.notes.{name}" in done.stdout
+
+
 def test_no_page_links_to_a_file_that_is_not_there() -> None:
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
     missing = [

@@ -15,6 +15,11 @@ from aicore_client.app_function_requests import (
 from aicore_client.app_functions import (
     AppFunctionManager,
 )
+from aicore_client.caching import (
+    CachedContext,
+    Caches,
+    CreateCachedContextRequest,
+)
 from aicore_client.cancellation import (
     CancellationSignal,
 )
@@ -92,6 +97,7 @@ from aicore_client.prompt import (
     ModelConfig,
     ModelPreference,
     ModelReleaseStage,
+    PromptPrefix,
     Usage,
 )
 from aicore_client.registration import (
@@ -138,11 +144,14 @@ __all__ = [
     "AppFunctionSearchSpec",
     "AppFunctionState",
     "AppFunctionsChangeEvent",
+    "CachedContext",
+    "Caches",
     "CancellationSignal",
     "Candidate",
     "Content",
     "ContentBuilder",
     "CountTokensResponse",
+    "CreateCachedContextRequest",
     "DataType",
     "DeviceClock",
     "DeviceConnection",
@@ -176,6 +185,7 @@ __all__ = [
     "NotFoundError",
     "OperationCanceledException",
     "Part",
+    "PromptPrefix",
     "RegisterAppFunctionRequest",
     "ScriptDriftError",
     "SimulatorError",

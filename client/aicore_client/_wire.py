@@ -47,6 +47,8 @@ def request_to_wire(
             candidate_count=request.candidate_count,
         ),
         session_id=request.session_id,
+        prompt_prefix="" if request.prompt_prefix is None else request.prompt_prefix.text_string,
+        cached_context_name=request.cached_context_name or "",
     )
 
 

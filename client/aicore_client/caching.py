@@ -5,21 +5,15 @@ https://developers.google.com/ml-kit/genai/prompt/android/prefix-caching
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from aicore_client._boundary import Service, unary
 from aicore_client._wire import selection_to_wire
-from aicore_client.connection import DeviceConnection, default_connection
-from aicore_client.prompt import GenerationConfig
+from aicore_client.connection import DeviceConnection
+from aicore_client.prompt import ModelConfig, PromptPrefix
 from aicore_protos import aicore_pb2
-
-
-@dataclass(frozen=True, kw_only=True)
-class PromptPrefix:
-    """The text that a cache holds, and that stands directly before a request's own text."""
-
-    text_string: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,31 +37,26 @@ class CachedContext:
 
 
 class Caches:
-    """The app's caches. A name is unique in the app, over all models.
+    """`GenerativeModel.caches`: those of the app. A name is unique in the app, over all models.
 
     Every call raises GenAiException: 601 when AICore cannot be reached, otherwise what AICore
     says; a request with a cache that was made for another model fails with -103.
     """
 
-    def __init__(
-        self,
-        config: GenerationConfig | None = None,
-        *,
-        connection: DeviceConnection | None = None,
-    ) -> None:
-        self._config = (config or GenerationConfig()).model_config
-        self._given_connection = connection
+    def __init__(self, model: ModelConfig, connection: Callable[[], DeviceConnection]) -> None:
+        self._model = model
+        self._open = connection
 
     async def create(self, request: CreateCachedContextRequest) -> CachedContext:
         """Makes the model read the prefix, which costs quota as every inference does. A cache of
         the same name is replaced."""
         message = aicore_pb2.CreateCachedContextRequest(
-            model=selection_to_wire(self._config),
+            model=selection_to_wire(self._model),
             cached_context=aicore_pb2.CachedContext(
                 name=request.name, prompt_prefix=request.prompt_prefix.text_string
             ),
         )
-        connection = self._connection
+        connection = self._open()
         made = await self._call("CreateCachedContext", message, connection.long_call_timeout)
         return _from_wire(made)
 
@@ -87,16 +76,8 @@ class Caches:
         request = aicore_pb2.DeleteCachedContextRequest(name=name)
         return bool((await self._call("DeleteCachedContext", request)).deleted)
 
-    async def clear_implicit(self) -> None:
-        """`GenerativeModel.clearImplicitCaches`: nothing that the app asked before stays warm."""
-        await self._call("ClearImplicitCaches", aicore_pb2.ClearImplicitCachesRequest())
-
-    @property
-    def _connection(self) -> DeviceConnection:
-        return self._given_connection or default_connection()
-
     async def _call(self, method: str, request: Any, timeout: float | None = None) -> Any:
-        connection = self._connection
+        connection = self._open()
         call = getattr(connection.aicore(), method)(
             request, metadata=connection.metadata, timeout=timeout or connection.call_timeout
         )
@@ -107,6 +88,3 @@ def _from_wire(message: aicore_pb2.CachedContext) -> CachedContext:
     return CachedContext(
         name=message.name, prompt_prefix=PromptPrefix(text_string=message.prompt_prefix)
     )
-
-
-__all__ = ["CachedContext", "Caches", "CreateCachedContextRequest", "PromptPrefix"]

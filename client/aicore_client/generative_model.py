@@ -11,6 +11,7 @@ from typing import Any, final
 
 from aicore_client._boundary import Service, stream, unary
 from aicore_client._wire import request_to_wire, response_from_wire, selection_to_wire
+from aicore_client.caching import Caches
 from aicore_client.connection import DeviceConnection, default_connection
 from aicore_client.content import Content, TextPart
 from aicore_client.download_status import DownloadStatus, status_from_wire
@@ -141,6 +142,15 @@ class GenerativeModel:
                 "AICore ended the stream without a finish reason; the text so far is incomplete.",
                 GenAiException.ErrorCode.UNKNOWN,
             )
+
+    @property
+    def caches(self) -> Caches:
+        """Prefixes that the app has given a name."""
+        return Caches(self._config, lambda: self._connection)
+
+    async def clear_implicit_caches(self) -> None:
+        """Nothing that the app asked before stays warm."""
+        await self._call("ClearImplicitCaches", aicore_pb2.ClearImplicitCachesRequest())
 
     def close(self) -> None:
         """Releases the client. Idempotent; the connection stays open for others."""

@@ -52,6 +52,16 @@ class GenerationConfig:
     model_config: ModelConfig = field(default_factory=ModelConfig)
 
 
+@dataclass(frozen=True)
+class PromptPrefix:
+    """What stands directly before a request's own text, and is kept for requests after it.
+
+    Source: https://developers.google.com/ml-kit/genai/prompt/android/prefix-caching
+    """
+
+    text_string: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class GenerateContentRequest:
     """A conversation to continue, oldest content first. None leaves a choice to the model.
@@ -74,12 +84,18 @@ class GenerateContentRequest:
     candidate_count: int | None = None
     """1 to 8, not for streams. Equal answers come back once, so that fewer may come."""
     session_id: str = ""
+    prompt_prefix: PromptPrefix | None = None
+    """An implicit prefix cache."""
+    cached_context_name: str | None = None
+    """An explicit one, of `GenerativeModel.caches`; excludes `prompt_prefix`."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "contents", tuple(self.contents))
         object.__setattr__(self, "tools", tuple(self.tools))
         if not self.contents:
             raise ValueError("contents must hold at least one Content")
+        if self.prompt_prefix is not None and self.cached_context_name is not None:
+            raise ValueError("give prompt_prefix or cached_context_name, not both")
         if self.tool_choice == "required" and not self.tools:
             raise ValueError("tool_choice='required' needs at least one tool")
         require_sampling(self.temperature, self.top_k, self.max_output_tokens)

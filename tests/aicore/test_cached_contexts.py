@@ -9,8 +9,19 @@ from pathlib import Path
 import grpc.aio
 import pytest
 
-from aicore_client import DeviceConnection, GenAiException
-from aicore_client.caching import CachedContext, Caches, CreateCachedContextRequest, PromptPrefix
+from aicore_client import (
+    CachedContext,
+    Caches,
+    Content,
+    CreateCachedContextRequest,
+    DeviceConnection,
+    GenAiException,
+    GenerateContentRequest,
+    Generation,
+    GenerativeModel,
+    PromptPrefix,
+)
+from aicore_client import TextPart as TextContent
 from aicore_protos import aicore_pb2, device_pb2, errors_pb2
 from aicore_sim.device.home import DeviceHome
 from aicore_sim.inference.backend import TextPart
@@ -32,18 +43,24 @@ def model_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def context(name: str, text: str = RULES) -> CachedContext:
-    return CachedContext(name=name, prompt_prefix=PromptPrefix(text_string=text))
+    return CachedContext(name=name, prompt_prefix=PromptPrefix(text))
 
 
 def creation(name: str, text: str = RULES) -> CreateCachedContextRequest:
-    return CreateCachedContextRequest(name=name, prompt_prefix=PromptPrefix(text_string=text))
+    return CreateCachedContextRequest(name=name, prompt_prefix=PromptPrefix(text))
+
+
+@contextlib.asynccontextmanager
+async def client_of(daemon: Daemon, token: str | None = None) -> AsyncIterator[GenerativeModel]:
+    address = daemon.server.address
+    async with DeviceConnection(address, "unix:/nowhere", token or daemon.app_token) as connection:
+        yield Generation.get_client(connection=connection)
 
 
 @contextlib.asynccontextmanager
 async def caches_of(daemon: Daemon, token: str | None = None) -> AsyncIterator[Caches]:
-    address = daemon.server.address
-    async with DeviceConnection(address, "unix:/nowhere", token or daemon.app_token) as connection:
-        yield Caches(connection=connection)
+    async with client_of(daemon, token) as client:
+        yield client.caches
 
 
 async def other_app(daemon: Daemon) -> str:
@@ -137,13 +154,13 @@ async def test_a_given_prefix_is_warm_for_the_app_until_it_clears_its_implicit_c
     start_daemon: StartDaemon, model_dir: Path
 ) -> None:
     backend = OnnxBackend(model_dir, threads=1)
-    async with start_daemon(backend=backend) as daemon, caches_of(daemon) as caches:
+    async with start_daemon(backend=backend) as daemon, client_of(daemon) as client:
         other = daemon.caller(await other_app(daemon))
         usages = [
             (await usage(app, text, prompt_prefix=RULES))[1]
             for app, text in ((daemon.app, "Hi!"), (daemon.app, "Ho!"), (other, "Ho!"))
         ]
-        await caches.clear_implicit()
+        await client.clear_implicit_caches()
         _, cleared = await usage(daemon.app, "Hi!", prompt_prefix=RULES)
         _, theirs = await usage(other, "Hi!", prompt_prefix=RULES)
 
@@ -227,3 +244,22 @@ async def test_the_memory_for_warm_prefixes_is_an_option_of_the_daemon(
 
     assert usages[0].cached_input_tokens == 0
     assert (usages[1].cached_input_tokens > 0) is kept
+
+
+@pytest.mark.requirement("prompt.cache.explicit", "prompt.cache.implicit")
+async def test_a_request_of_the_client_names_a_cache_or_brings_a_prefix(
+    start_daemon: StartDaemon, model_dir: Path
+) -> None:
+    backend = OnnxBackend(model_dir, threads=1)
+    async with start_daemon(backend=backend) as daemon, client_of(daemon) as client:
+        await client.caches.create(creation("rules"))
+        content = [Content([TextContent("Hi!")])]
+        named = GenerateContentRequest(contents=content, cached_context_name="rules")
+        brought = GenerateContentRequest(contents=content, prompt_prefix=PromptPrefix(RULES))
+        usages = [(await client.generate_content(one)).usage for one in (named, brought)]
+        with pytest.raises(ValueError, match="not both"):
+            GenerateContentRequest(
+                contents=content, cached_context_name="rules", prompt_prefix=PromptPrefix(RULES)
+            )
+
+    assert all(one is not None and one.cached_input_tokens > 100 for one in usages)
