@@ -70,7 +70,7 @@ async def unary(call: Any, service: Service) -> Any:
     try:
         return await call
     except grpc.RpcError as error:
-        raise translate(error, service) from error
+        raise translate(error, service) from None
     except asyncio.CancelledError:
         require_own_cancellation(service)
         raise
@@ -82,7 +82,7 @@ async def stream(call: Any, service: Service) -> AsyncGenerator[Any]:
         async for message in call:
             yield message
     except grpc.RpcError as error:
-        raise translate(error, service) from error
+        raise translate(error, service) from None
     except asyncio.CancelledError:
         require_own_cancellation(service)
         raise

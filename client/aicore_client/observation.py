@@ -130,7 +130,7 @@ class AppFunctionObservation:
         try:
             response = await self._call.read()
         except grpc.RpcError as error:
-            raise translate(error, Service.APP_FUNCTIONS) from error
+            raise translate(error, Service.APP_FUNCTIONS) from None
         except asyncio.CancelledError:
             if self._cancelled:
                 return None
