@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -96,35 +97,59 @@ def exec_(
         --allowlist com.example.shop --app com.example.shop=shop:Shop -- python assistant.py
     """
     checked, declared = shared.check_apps(apps), shared.check_xml(xml)
+
+    def options(home: DeviceHome) -> DeviceOptions:
+        return DeviceOptions(
+            home=home,
+            device=shared.check_device(device),
+            platform=shared.check_platform(platform),
+            model=shared.check_model(model),
+            seed=seed,
+            quota=shared.check_quota(quota, device),
+            clock=clock,
+            pace=pace,
+            apps=checked,
+            xml=declared,
+            stub=shared.check_stub(stub, declared),
+        )
+
     app = App(package, tuple(permissions or ()), tuple(allowlist or ()))
+    raise typer.Exit(run_as_app(app, command, options, device_dir=device_dir, given=given(context)))
+
+
+def given(context: typer.Context) -> list[str]:
+    """Flags of the command line that say how a device is booted."""
+    return [
+        flag
+        for name, flag in _BOOT_FLAGS.items()
+        if name in context.params and shared.was_given(context, name)
+    ]
+
+
+def run_as_app(
+    app: App,
+    command: list[str],
+    options: Callable[[DeviceHome], DeviceOptions],
+    *,
+    device_dir: Path | None,
+    given: list[str],
+) -> int:
+    """Run `command` on the device that runs already, else on one of `options`; its exit code.
+
+    Raises CommandError where a device runs in the place that was named and flags are `given`.
+    """
     with tempfile.TemporaryDirectory(prefix="aicore-sim-") as temporary:
-        given = [flag for name, flag in _BOOT_FLAGS.items() if shared.was_given(context, name)]
         home = _home(device_dir, Path(temporary), own=bool(given))
         facts = home.read_running()
-        if facts is not None and is_running(facts):
-            if given:
-                raise CommandError(
-                    f"a device runs in {str(home.path)!r} already, so {', '.join(given)} would "
-                    "change nothing; leave it out, or name another --device-dir",
-                    exit_code=2,
-                )
-            code = run_interruptible(_run(facts, home, app, command))
-        else:
-            made = DeviceOptions(
-                home=home,
-                device=shared.check_device(device),
-                platform=shared.check_platform(platform),
-                model=shared.check_model(model),
-                seed=seed,
-                quota=shared.check_quota(quota, device),
-                clock=clock,
-                pace=pace,
-                apps=checked,
-                xml=declared,
-                stub=shared.check_stub(stub, declared),
+        if facts is None or not is_running(facts):
+            return run_interruptible(_boot_and_run(options(home), app, command))
+        if given:
+            raise CommandError(
+                f"a device runs in {str(home.path)!r} already, so {', '.join(given)} would "
+                "change nothing; leave it out, or name another --device-dir",
+                exit_code=2,
             )
-            code = run_interruptible(_boot_and_run(made, app, command))
-    raise typer.Exit(code)
+        return run_interruptible(_run(facts, home, app, command))
 
 
 def _home(device_dir: Path | None, temporary: Path, *, own: bool) -> DeviceHome:

@@ -25,6 +25,7 @@ _COMMANDS = {
         attribute="exec_",
         context_settings={"allow_interspersed_args": False, "ignore_unknown_options": False},
     ),
+    "chat": LazyCommand(module="aicore_sim.cli.chat.command", attribute="chat"),
     "demo": LazyCommand(module="aicore_sim.cli.demo_command", attribute="demo"),
     "status": LazyCommand(module="aicore_sim.cli.device_commands", attribute="status"),
     "wait": LazyCommand(module="aicore_sim.cli.device_commands", attribute="wait"),

@@ -23,6 +23,10 @@ from aicore_client.caching import (
 from aicore_client.cancellation import (
     CancellationSignal,
 )
+from aicore_client.confirmation import (
+    Declined,
+    HitlConfirmationTool,
+)
 from aicore_client.connection import (
     DeviceConnection,
     default_connection,
@@ -105,9 +109,15 @@ from aicore_client.registration import (
     AppFunctionRegistration,
     RegisterAppFunctionRequest,
 )
+from aicore_client.retry import (
+    RetryPolicy,
+)
 from aicore_client.runner import (
     AgentRunner,
     AgentSession,
+)
+from aicore_client.runner_options import (
+    RunnerOptions,
 )
 from aicore_client.schema import (
     FunctionDeclaration,
@@ -153,6 +163,7 @@ __all__ = [
     "CountTokensResponse",
     "CreateCachedContextRequest",
     "DataType",
+    "Declined",
     "DeviceClock",
     "DeviceConnection",
     "DeviceNotConfiguredError",
@@ -174,6 +185,7 @@ __all__ = [
     "Generation",
     "GenerationConfig",
     "GenerativeModel",
+    "HitlConfirmationTool",
     "InternalError",
     "InvalidRequestError",
     "MalformedFunctionCall",
@@ -187,6 +199,8 @@ __all__ = [
     "Part",
     "PromptPrefix",
     "RegisterAppFunctionRequest",
+    "RetryPolicy",
+    "RunnerOptions",
     "ScriptDriftError",
     "SimulatorError",
     "StringPattern",

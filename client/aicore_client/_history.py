@@ -12,17 +12,25 @@ class History:
     """Turns that ended well. A turn comes in whole or not at all."""
 
     def __init__(self) -> None:
-        self._contents: tuple[Content, ...] = ()
+        self._turns: tuple[tuple[Content, ...], ...] = ()
         self._calls = 0
 
     @property
     def contents(self) -> tuple[Content, ...]:
-        return self._contents
+        return self.without_oldest(0)
 
-    def commit(self, turn: Sequence[Content]) -> None:
-        contents = (*self._contents, *turn)
-        require_answered_calls(contents)
-        self._contents = contents
+    @property
+    def turns(self) -> int:
+        return len(self._turns)
+
+    def without_oldest(self, turns: int) -> tuple[Content, ...]:
+        """What is left when that many turns are left out."""
+        return tuple(content for turn in self._turns[turns:] for content in turn)
+
+    def commit(self, turn: Sequence[Content], *, dropped: int = 0) -> None:
+        """Remembers a turn, and forgets as many of the oldest as `dropped`."""
+        require_answered_calls((*self.without_oldest(dropped), *turn))
+        self._turns = (*self._turns[dropped:], *([tuple(turn)] if turn else []))
 
     def next_call_id(self) -> str:
         """Unique in the session, rolled-back turns included."""

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-import copy
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from functools import partial
+from typing import Literal
 
 from aicore_client._flow import Emit
 from aicore_client._history import History, require_answered_calls
-from aicore_client._values import to_object
+from aicore_client._tool_calls import ToolCalls
+from aicore_client._window import Window
 from aicore_client.agent import Agent
 from aicore_client.connection import DeviceConnection
 from aicore_client.content import (
     Content,
     FunctionCall,
-    FunctionCallPart,
-    FunctionResponsePart,
     Part,
     TextPart,
 )
@@ -27,19 +25,14 @@ from aicore_client.errors import (
     BINDING_FAILURE,
     AppFunctionException,
     GenAiException,
-    SimulatorError,
 )
 from aicore_client.events import AgentEvent
 from aicore_client.generative_model import GenerativeModel
-from aicore_client.prompt import Candidate, GenerateContentRequest, MalformedFunctionCall
-from aicore_client.tools import AgentTool, as_response, declaration_of, discover_tools
+from aicore_client.prompt import Candidate, GenerateContentRequest, MalformedFunctionCall, Usage
+from aicore_client.runner_options import RunnerOptions
+from aicore_client.tools import AgentTool, declaration_of, discover_tools
 
 logger = logging.getLogger(__name__)
-
-MALFORMED_CALL_NAME: Final = "malformed_function_call"
-"""Name under which a call that does not parse appears in events and history; ours."""
-
-_SHOWN_MALFORMED_CHARACTERS = 500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +43,7 @@ class Settings:
     top_k: int | None = None
     max_output_tokens: int | None = None
     tool_choice: Literal["auto", "required"] = "auto"
+    options: RunnerOptions = RunnerOptions()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +52,10 @@ class FinishedTurn:
 
     contents: tuple[Content, ...]
     message: AgentEvent
+    usage: Usage | None
+    """Of the last model call."""
+    dropped: int
+    """How many of the oldest turns the session is to forget for it."""
 
 
 @dataclass
@@ -66,6 +64,7 @@ class _Step:
 
     text: str = ""
     calls: list[FunctionCall | MalformedFunctionCall] = field(default_factory=list)
+    usage: Usage | None = None
 
 
 class ToolBox:
@@ -107,26 +106,45 @@ class AgentLoop:
         self._model = model
         self._tool_box = tool_box
         self._settings = settings
+        self._window = Window(model, settings.options)
+        self._calls = ToolCalls(
+            self._window.fitting,
+            parallel=settings.options.parallel_tools,
+            timeout=settings.options.tool_timeout,
+        )
 
     async def run(
         self, session_id: str, history: History, content: Content, emit: Emit
     ) -> FinishedTurn:
-        """Raises GenAiException: -112 after `max_turns` model calls, else what the model raised.
+        """Raises GenAiException: -112 after `max_turns` model calls, 8 when AICore cannot be
+        reached, else what the model raised.
 
         The history is left as it is.
         """
+        try:
+            return await self._run(session_id, history, content, emit)
+        except GenAiException as error:
+            if error.error_code != BINDING_FAILURE:
+                raise
+            raise GenAiException(error.message, GenAiException.ErrorCode.NOT_AVAILABLE) from error
+
+    async def _run(
+        self, session_id: str, history: History, content: Content, emit: Emit
+    ) -> FinishedTurn:
         tools = await self._tool_box.tools()
         turn: list[Content] = [content]
+        dropped = 0
         for number in range(self._agent.max_turns):
-            contents = (*history.contents, *turn)
-            require_answered_calls(contents)
-            step = await self._ask(contents, tools, number, session_id, emit)
+            request = partial(self._request, history, turn, tools, number, session_id)
+            dropped = await self._window.turns_to_drop(dropped, history.turns, request)
+            step = await self._ask(request(dropped), emit)
             if not step.calls:
-                return _finished(turn, step)
+                return _finished(turn, step, dropped)
             spoken: list[Part] = [TextPart(step.text)] if step.text.strip() else []
             answers: list[Part] = []
-            for call in step.calls:
-                part, answer = await self._act(call, tools, history.next_call_id(), emit)
+            for part, answer in await self._calls.run(
+                step.calls, tools, history.next_call_id, emit
+            ):
                 spoken.append(part)
                 answers.append(answer)
             turn += [Content(spoken, Content.Role.MODEL), Content(answers, Content.Role.USER)]
@@ -136,16 +154,20 @@ class AgentLoop:
             GenAiException.ErrorCode.MAX_TURNS_EXCEEDED,
         )
 
-    async def _ask(
+    def _request(
         self,
-        contents: Sequence[Content],
+        history: History,
+        turn: Sequence[Content],
         tools: Mapping[str, AgentTool],
         number: int,
         session_id: str,
-        emit: Emit,
-    ) -> _Step:
+        dropped: int,
+    ) -> GenerateContentRequest:
+        """Of the model call of that number, without the oldest `dropped` turns."""
+        contents = (*history.without_oldest(dropped), *turn)
+        require_answered_calls(contents)
         settings = self._settings
-        request = GenerateContentRequest(
+        return GenerateContentRequest(
             contents=contents,
             system_instruction=self._agent.instructions,
             tools=[declaration_of(tool) for tool in tools.values()],
@@ -156,46 +178,21 @@ class AgentLoop:
             max_output_tokens=settings.max_output_tokens,
             session_id=session_id,
         )
+
+    async def _ask(self, request: GenerateContentRequest, emit: Emit) -> _Step:
         step = _Step()
         try:
             async with aclosing(self._model.generate_content_stream(request)) as chunks:
                 async for chunk in chunks:
+                    step.usage = chunk.usage or step.usage
                     for candidate in chunk.candidates[:1]:
                         await _take(candidate, step, emit)
         except GenAiException as error:
-            if error.error_code == BINDING_FAILURE:
-                raise GenAiException(
-                    error.message, GenAiException.ErrorCode.NOT_AVAILABLE
-                ) from error
-            raise
+            explained = await self._window.explained(error, request)
+            if explained is error:
+                raise
+            raise explained from error
         return step
-
-    async def _act(
-        self,
-        call: FunctionCall | MalformedFunctionCall,
-        tools: Mapping[str, AgentTool],
-        call_id: str,
-        emit: Emit,
-    ) -> tuple[FunctionCallPart, FunctionResponsePart]:
-        if isinstance(call, MalformedFunctionCall):
-            problem = f"The function call could not be parsed: {call.reason}"
-            shown = call.text[:_SHOWN_MALFORMED_CHARACTERS]
-            call = FunctionCall(MALFORMED_CALL_NAME, {"text": shown})
-        elif call.name not in tools:
-            allowed = ", ".join(sorted(tools)) or "none"
-            problem = f"There is no tool {call.name!r}. Allowed tools: {allowed}."
-        else:
-            problem = ""
-        name, args = call.name, call.args
-        await emit(AgentEvent.FunctionCall(name, copy.deepcopy(args), id=call_id))
-        response: dict[str, object] = {"error": problem}
-        if not problem:
-            response = await _execute(tools[name], dict(copy.deepcopy(args)))
-        await emit(AgentEvent.FunctionResponse(name, copy.deepcopy(response), id=call_id))
-        return (
-            FunctionCallPart(FunctionCall(name, args, call_id)),
-            FunctionResponsePart(call_id, name, response),
-        )
 
 
 async def _take(candidate: Candidate, step: _Step, emit: Emit) -> None:
@@ -206,34 +203,13 @@ async def _take(candidate: Candidate, step: _Step, emit: Emit) -> None:
         await emit(AgentEvent.TextMessage(candidate.text, is_partial=True))
 
 
-async def _execute(tool: AgentTool, args: dict[str, object]) -> dict[str, object]:
-    """What the tool returned, or its failure as a map; only cancellation and faults of the
-    simulator's set-up get out."""
-    try:
-        response = as_response(await tool.execute(args))
-        to_object(response)  # what cannot be sent to the model must fail here
-    except SimulatorError:
-        raise
-    except AppFunctionException as error:
-        logger.info("Tool %s failed with %d", tool.name, error.error_code)
-        return {"error": error.error_message or str(error), "error_code": error.error_code}
-    except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
-            raise
-        return {"error": "The tool was cancelled."}
-    except Exception as error:
-        logger.warning("Tool %s raised %s", tool.name, type(error).__name__)
-        logger.debug("Tool %s raised", tool.name, exc_info=True)
-        return {"error": str(error) or type(error).__name__}
-    return response
-
-
-def _finished(turn: list[Content], step: _Step) -> FinishedTurn:
+def _finished(turn: list[Content], step: _Step, dropped: int) -> FinishedTurn:
     message = AgentEvent.TextMessage(step.text)
     if not step.text.strip():
         # An answer without text stored in the history makes later requests fail.
         logger.warning("The model gave an empty answer; the turn is not remembered.")
-        return FinishedTurn(contents=(), message=message)
+        return FinishedTurn(contents=(), message=message, usage=step.usage, dropped=dropped)
     answer = Content([TextPart(step.text)], Content.Role.MODEL)
-    return FinishedTurn(contents=(*turn, answer), message=message)
+    return FinishedTurn(
+        contents=(*turn, answer), message=message, usage=step.usage, dropped=dropped
+    )

@@ -134,6 +134,11 @@ class Usage:
     cached_input_tokens: int
     output_tokens: int
 
+    @property
+    def total_tokens(self) -> int:
+        """Of the token limit, which input and output share."""
+        return self.input_tokens + self.output_tokens
+
 
 @dataclass(frozen=True, kw_only=True)
 class GenerateContentResponse:

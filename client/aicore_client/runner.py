@@ -17,7 +17,8 @@ from aicore_client.content import Content
 from aicore_client.events import AgentEvent
 from aicore_client.flow import AgentEventFlow
 from aicore_client.generative_model import Generation, GenerativeModel
-from aicore_client.prompt import require_sampling
+from aicore_client.prompt import Usage, require_sampling
+from aicore_client.runner_options import RunnerOptions
 from aicore_client.session import Conversation, require_session_id, require_user_content
 
 
@@ -32,6 +33,16 @@ class AgentSession:
     @property
     def session_id(self) -> str:
         return self._session_id
+
+    @property
+    def usage(self) -> Usage | None:
+        """Ours: tokens of the last model call of the last turn that the session remembers.
+
+        `total_tokens` is what the history takes of `GenerativeModel.get_token_limit()`, without
+        the next question. None before such a turn, and for a session that is gone.
+        """
+        conversation = self._runner._conversations.get(self._session_id)
+        return None if self._closed or conversation is None else conversation.usage
 
     def run_async(self, content: Content) -> AgentEventFlow:
         """One user turn, run by iterating the flow.
@@ -82,8 +93,8 @@ class AgentRunner:
 
     None for `temperature`, `top_k` and `max_output_tokens` leaves them to the model; 0.0 decodes
     greedily. `generative_model` defaults to `Generation.get_client()`, `connection` to what the
-    environment names. `tool_choice` is ours: "required" makes the first model call of every user
-    turn call a tool.
+    environment names. `options` and `tool_choice` are ours: "required" makes the first model call
+    of every user turn call a tool.
 
     Raises ValueError for a value outside its range.
     """
@@ -98,6 +109,7 @@ class AgentRunner:
         max_output_tokens: int | None = None,
         connection: DeviceConnection | None = None,
         tool_choice: Literal["auto", "required"] = "auto",
+        options: RunnerOptions | None = None,
     ) -> None:
         require_sampling(temperature, top_k, max_output_tokens)
         if tool_choice not in ("auto", "required"):
@@ -114,6 +126,7 @@ class AgentRunner:
                 top_k=top_k,
                 max_output_tokens=max_output_tokens,
                 tool_choice=tool_choice,
+                options=options or RunnerOptions(),
             ),
         )
         self._conversations: dict[str, Conversation] = {}

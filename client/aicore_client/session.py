@@ -14,6 +14,7 @@ from aicore_client._history import History
 from aicore_client._loop import AgentLoop
 from aicore_client.content import Content, FunctionCallPart, FunctionResponsePart
 from aicore_client.events import AgentEvent
+from aicore_client.prompt import Usage
 
 MAX_SESSION_ID_LENGTH: Final = 128
 _SESSION_ID = re.compile(r"[a-zA-Z0-9_.-]+")
@@ -54,6 +55,7 @@ class Conversation:
     def __init__(self, session_id: str) -> None:
         self.session_id = session_id
         self.history = History()
+        self.usage: Usage | None = None
         self._turns: set[asyncio.Task[object]] = set()
         self._lock: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
 
@@ -65,7 +67,9 @@ class Conversation:
         try:
             async with self._turn_lock():
                 finished = await loop.run(self.session_id, self.history, content, emit)
-                self.history.commit(finished.contents)
+                self.history.commit(finished.contents, dropped=finished.dropped)
+                if finished.contents:
+                    self.usage = finished.usage
         finally:
             self._turns.discard(task)
         return finished.message

@@ -116,6 +116,8 @@ class FakeAICore(aicore_pb2_grpc.AICoreServicer):
         self.answer: Callable[[aicore_pb2.GenerateContentRequest], Sequence[Item]] | None = None
         self.unary_failure: errors_pb2.ErrorDetail | BareStatus | None = None
         self.status = 3
+        self.token_limit = 4096
+        self.count: Callable[[aicore_pb2.GenerateContentRequest], int] = lambda request: 11
 
     def script(self, *steps: Sequence[Item]) -> None:
         self.steps.extend(steps)
@@ -156,14 +158,16 @@ class FakeAICore(aicore_pb2_grpc.AICoreServicer):
 
     async def GetModelInfo(self, request: Any, context: Any) -> aicore_pb2.GetModelInfoResponse:
         await self._unary(context)
-        return aicore_pb2.GetModelInfoResponse(base_model_name="nano-v3", token_limit=4096)
+        return aicore_pb2.GetModelInfoResponse(
+            base_model_name="nano-v3", token_limit=self.token_limit
+        )
 
     async def CountTokens(
         self, request: aicore_pb2.CountTokensRequest, context: Any
     ) -> aicore_pb2.CountTokensResponse:
         await self._unary(context)
         self.requests.append(request.request)
-        return aicore_pb2.CountTokensResponse(total_tokens=11)
+        return aicore_pb2.CountTokensResponse(total_tokens=self.count(request.request))
 
     async def _unary(self, context: Any) -> None:
         await check_token(context)

@@ -42,6 +42,24 @@ def runner(device: Device) -> AgentRunner:
     return AgentRunner(Agent(), connection=device.connection)
 
 
+@pytest.mark.requirement("agent.session.usage")
+async def test_a_session_tells_what_its_history_takes(device: Device, runner: AgentRunner) -> None:
+    device.aicore.script([text("Hi."), finish()], [text(" "), finish()])
+    session = runner.get_or_create_session("chat")
+    assert session.usage is None
+
+    await answer_of(session.run_async(say("Hi")))
+
+    usage = session.usage
+    assert usage is not None
+    assert (usage.input_tokens, usage.cached_input_tokens, usage.output_tokens) == (7, 3, 2)
+    assert usage.total_tokens == 9
+    await answer_of(session.run_async(say("An answer that is empty")))
+    assert session.usage is usage  # what is not remembered takes nothing
+    session.close()
+    assert session.usage is None
+
+
 async def within_time(event: asyncio.Event) -> None:
     async with asyncio.timeout(5):
         await event.wait()

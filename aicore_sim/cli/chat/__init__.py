@@ -1,0 +1,1 @@
+"""`chat`: talk to the model of a device, as one of its apps."""
