@@ -15,6 +15,11 @@ from aicore_client.app_function_requests import (
 from aicore_client.app_functions import (
     AppFunctionManager,
 )
+from aicore_client.blocking import (
+    BlockingEvents,
+    iterate_blocking,
+    run_blocking,
+)
 from aicore_client.caching import (
     CachedContext,
     Caches,
@@ -154,6 +159,7 @@ __all__ = [
     "AppFunctionSearchSpec",
     "AppFunctionState",
     "AppFunctionsChangeEvent",
+    "BlockingEvents",
     "CachedContext",
     "Caches",
     "CancellationSignal",
@@ -210,4 +216,6 @@ __all__ = [
     "UnimplementedError",
     "Usage",
     "default_connection",
+    "iterate_blocking",
+    "run_blocking",
 ]

@@ -48,8 +48,8 @@ class Window:
             return response
         if self._options.on_large_tool_result == "error":
             raise GenAiException(
-                f"The result of {name!r} has {more}{tokens} tokens; at most {budget} are given to the "
-                "model. Return less, or let the runner cut it.",
+                f"The result of {name!r} has {more}{tokens} tokens; at most {budget} are given "
+                "to the model. Return less, or let the runner cut it.",
                 _TOO_LARGE,
             )
         length = len(beginning) * budget // max(tokens, budget)

@@ -12,6 +12,7 @@ from typing import Literal, Self
 from aicore_client._flow import Emit
 from aicore_client._loop import AgentLoop, Settings, ToolBox
 from aicore_client.agent import Agent
+from aicore_client.blocking import BlockingEvents
 from aicore_client.connection import DeviceConnection
 from aicore_client.content import Content
 from aicore_client.events import AgentEvent
@@ -56,6 +57,10 @@ class AgentSession:
         """
         require_user_content(content)
         return AgentEventFlow(_SessionTurn(self, content))
+
+    def run(self, content: Content) -> BlockingEvents:
+        """Ours: :meth:`run_async` for a plain `for`, from any thread."""
+        return BlockingEvents(self.run_async(content))
 
     def close(self) -> None:
         """Cancels active turns and drops the history, without waiting. Idempotent."""
@@ -155,6 +160,10 @@ class AgentRunner:
         """One turn in a session of its own, which is gone when the iteration ends."""
         require_user_content(content)
         return AgentEventFlow(_SingleTurn(self, content))
+
+    def run_single_turn(self, content: Content) -> BlockingEvents:
+        """Ours: :meth:`run_single_turn_async` for a plain `for`, from any thread."""
+        return BlockingEvents(self.run_single_turn_async(content))
 
     async def delete_session(self, session_id: str) -> None:
         """Cancels the session's active turns, waits for their end and drops its history.

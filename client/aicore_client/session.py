@@ -84,5 +84,10 @@ class Conversation:
     def _turn_lock(self) -> asyncio.Lock:
         running = asyncio.get_running_loop()
         if self._lock is None or self._lock[0] is not running:
+            if self._lock is not None and self._lock[1].locked() and not self._lock[0].is_closed():
+                raise RuntimeError(
+                    f"a turn of the session {self.session_id!r} is running in another event loop; "
+                    "wait for its end, or use one of run() and run_async() only"
+                )
             self._lock = (running, asyncio.Lock())
         return self._lock[1]
