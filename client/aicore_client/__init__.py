@@ -97,6 +97,7 @@ from aicore_client.observation import (
 from aicore_client.prompt import (
     Candidate,
     CountTokensResponse,
+    Feature,
     FeatureStatus,
     FinishReason,
     GenerateContentRequest,
@@ -128,6 +129,13 @@ from aicore_client.schema import (
     FunctionDeclaration,
     FunctionSchema,
     FunctionType,
+)
+from aicore_client.structured import (
+    GenerateTypedContentRequest,
+    GenerateTypedContentResponse,
+    Guide,
+    TypedCandidate,
+    generable,
 )
 from aicore_client.tools import (
     AgentTool,
@@ -176,6 +184,7 @@ __all__ = [
     "DownloadStatus",
     "ExecuteAppFunctionRequest",
     "ExecuteAppFunctionResponse",
+    "Feature",
     "FeatureStatus",
     "FinishReason",
     "ForbiddenError",
@@ -188,9 +197,12 @@ __all__ = [
     "GenAiException",
     "GenerateContentRequest",
     "GenerateContentResponse",
+    "GenerateTypedContentRequest",
+    "GenerateTypedContentResponse",
     "Generation",
     "GenerationConfig",
     "GenerativeModel",
+    "Guide",
     "HitlConfirmationTool",
     "InternalError",
     "InvalidRequestError",
@@ -212,10 +224,12 @@ __all__ = [
     "StringPattern",
     "TextFlow",
     "TextPart",
+    "TypedCandidate",
     "UnauthenticatedError",
     "UnimplementedError",
     "Usage",
     "default_connection",
+    "generable",
     "iterate_blocking",
     "run_blocking",
 ]

@@ -49,6 +49,7 @@ def request_to_wire(
         session_id=request.session_id,
         prompt_prefix="" if request.prompt_prefix is None else request.prompt_prefix.text_string,
         cached_context_name=request.cached_context_name or "",
+        response_schema=_schema(request.response_schema) if request.response_schema else None,
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 from aicore_client._boundary import Service, stream, unary
 from aicore_client._wire import request_to_wire, response_from_wire, selection_to_wire
@@ -19,13 +19,21 @@ from aicore_client.errors import GenAiException
 from aicore_client.prompt import (
     Candidate,
     CountTokensResponse,
+    Feature,
     FeatureStatus,
     FinishReason,
     GenerateContentRequest,
     GenerateContentResponse,
     GenerationConfig,
 )
+from aicore_client.structured import (
+    GenerateTypedContentRequest,
+    GenerateTypedContentResponse,
+    typed_candidate,
+)
 from aicore_protos import aicore_pb2
+
+T = TypeVar("T")
 
 
 class GenerativeModel:
@@ -81,7 +89,25 @@ class GenerativeModel:
         """Input and output together, in tokens."""
         return int((await self._model_info()).token_limit)
 
-    async def count_tokens(self, request: str | GenerateContentRequest) -> CountTokensResponse:
+    async def is_feature_available(self, feature: Feature) -> bool:
+        """Ours: one question for what ML Kit asks with a method for each feature."""
+        return int(feature) in (await self._model_info()).features
+
+    async def is_system_prompt_available(self) -> bool:
+        return await self.is_feature_available(Feature.SYSTEM_PROMPT)
+
+    async def is_thinking_mode_available(self) -> bool:
+        return await self.is_feature_available(Feature.THINKING_MODE)
+
+    async def is_structured_output_feature_available(self) -> bool:
+        return await self.is_feature_available(Feature.STRUCTURED_OUTPUT)
+
+    async def is_caching_feature_available(self) -> bool:
+        return await self.is_feature_available(Feature.PREFIX_CACHING)
+
+    async def count_tokens(
+        self, request: str | GenerateContentRequest | GenerateTypedContentRequest[Any]
+    ) -> CountTokensResponse:
         """Tokens of the input alone."""
         message = aicore_pb2.CountTokensRequest(
             request=request_to_wire(_as_request(request), self._config)
@@ -104,6 +130,22 @@ class GenerativeModel:
             candidates=tuple(_joined(candidates[number]) for number in sorted(candidates)),
             thought_process=(Candidate(text=thoughts),) if thoughts else (),
             usage=next((part.usage for part in reversed(parts) if part.usage), None),
+        )
+
+    async def generate_typed_content(
+        self, request: GenerateTypedContentRequest[T]
+    ) -> GenerateTypedContentResponse[T]:
+        """ML Kit's `generateContent` of a typed request: answers as objects of a class.
+
+        Raises GenAiException: -104 for a class that is not marked, or a schema that the model
+        cannot be held to, -105 for an answer that is no such object, -106 for one that was cut off.
+        """
+        answer = await self.generate_content(request.plain())
+        return GenerateTypedContentResponse(
+            candidates=tuple(
+                typed_candidate(candidate, request.output_class) for candidate in answer.candidates
+            ),
+            usage=answer.usage,
         )
 
     async def generate_content_stream(
@@ -187,7 +229,11 @@ class Generation:
         return GenerativeModel(generation_config, connection=connection)
 
 
-def _as_request(request: str | GenerateContentRequest) -> GenerateContentRequest:
+def _as_request(
+    request: str | GenerateContentRequest | GenerateTypedContentRequest[Any],
+) -> GenerateContentRequest:
+    if isinstance(request, GenerateTypedContentRequest):
+        return request.plain()
     if isinstance(request, GenerateContentRequest):
         return request
     return GenerateContentRequest(contents=[Content([TextPart(request)])])

@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import Literal
 
 from aicore_client.content import Content, FunctionCall
-from aicore_client.schema import FunctionDeclaration
+from aicore_client.schema import FunctionDeclaration, FunctionSchema
 
 
 class FeatureStatus(IntEnum):
@@ -21,6 +21,16 @@ class FeatureStatus(IntEnum):
     DOWNLOADABLE = 1
     DOWNLOADING = 2
     AVAILABLE = 3
+
+
+class Feature(IntEnum):
+    """https://developers.google.com/android/reference/com/google/mlkit/genai/prompt/Feature"""
+
+    SYSTEM_PROMPT = 1
+    THINKING_MODE = 2
+    PREFIX_CACHING = 3
+    STRUCTURED_OUTPUT = 4
+    FUNCTION_CALLING = 5
 
 
 class ModelReleaseStage(IntEnum):
@@ -88,6 +98,8 @@ class GenerateContentRequest:
     """An implicit prefix cache."""
     cached_context_name: str | None = None
     """An explicit one, of `GenerativeModel.caches`; excludes `prompt_prefix`."""
+    response_schema: FunctionSchema | None = None
+    """Ours: the answer is JSON of this type, or fails with -104, -105 or -106."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "contents", tuple(self.contents))

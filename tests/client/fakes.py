@@ -117,6 +117,7 @@ class FakeAICore(aicore_pb2_grpc.AICoreServicer):
         self.unary_failure: errors_pb2.ErrorDetail | BareStatus | None = None
         self.status = 3
         self.token_limit = 4096
+        self.features: Sequence[Any] = ()
         self.count: Callable[[aicore_pb2.GenerateContentRequest], int] = lambda request: 11
 
     def script(self, *steps: Sequence[Item]) -> None:
@@ -159,7 +160,7 @@ class FakeAICore(aicore_pb2_grpc.AICoreServicer):
     async def GetModelInfo(self, request: Any, context: Any) -> aicore_pb2.GetModelInfoResponse:
         await self._unary(context)
         return aicore_pb2.GetModelInfoResponse(
-            base_model_name="nano-v3", token_limit=self.token_limit
+            base_model_name="nano-v3", token_limit=self.token_limit, features=self.features
         )
 
     async def CountTokens(
