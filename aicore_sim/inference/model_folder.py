@@ -18,7 +18,6 @@ CONFIG = "genai_config.json"
 CHAT_TEMPLATE = "chat_template.jinja"
 SETTINGS = "aicore_sim.json"
 """Ours, and optional: an object of the fields of `FolderSettings`."""
-MANIFEST = "manifest.json"
 
 _SECTIONS = {"model", "search", "engine", "speculative"}
 _REQUIRED: tuple[tuple[str, type | tuple[type, ...]], ...] = (
@@ -32,17 +31,15 @@ _REQUIRED: tuple[tuple[str, type | tuple[type, ...]], ...] = (
     ("model.decoder.head_size", int),
 )
 
-_GUIDED_MODELS = frozenset({"smollm2-135m-instruct"})
-"""By the `name` in the manifest that `models pull` writes, where SETTINGS says nothing."""
-
 
 class FolderSettings(BaseModel):
     """What a folder says of its model, where that cannot be seen from the model's own files."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    prompting: Literal["plain", "guided"] | None = None
-    """`guided`: with worked examples, for the smallest models."""
+    prompting: Literal["plain", "tuned"] = "plain"
+    """`tuned`: functions are declared as their calls are written, as the adapter of the default
+    model was trained to read them."""
     dialect: DialectName | None = None
     """How calls are written; None for what the chat template is made for."""
     guidance: bool = True
@@ -101,9 +98,9 @@ def read_config(folder: Path) -> dict[str, Any]:
 def read_settings(folder: Path) -> FolderSettings:
     """Raises ModelFolderError for settings that cannot be read or have an unknown key or value."""
     if not (folder / SETTINGS).exists():
-        return FolderSettings(prompting="guided" if _is_guided(folder) else "plain")
+        return FolderSettings()
     try:
-        found = FolderSettings.model_validate(_read_json(folder / SETTINGS))
+        return FolderSettings.model_validate(_read_json(folder / SETTINGS))
     except ValidationError as error:
         wrong = error.errors()[0]
         key = wrong["loc"][0]
@@ -113,17 +110,6 @@ def read_settings(folder: Path) -> FolderSettings:
             else f"for the key {key!r} the value {wrong['input']!r}: {wrong['msg']}"
         )
         raise ModelFolderError(f"{folder / SETTINGS} has {what}.") from None
-    return found if found.prompting else found.model_copy(update={"prompting": "plain"})
-
-
-def _is_guided(folder: Path) -> bool:
-    if not (folder / MANIFEST).is_file():
-        return False
-    try:
-        name = _read_json(folder / MANIFEST).get("name")
-    except ModelFolderError:  # a file of that name need not be ours
-        return False
-    return isinstance(name, str) and name in _GUIDED_MODELS
 
 
 def _check_tokenizer(folder: Path) -> None:

@@ -1,7 +1,7 @@
 """The heavy steps of a pull, each run in a process of its own (see `_child`).
 
     python -m aicore_sim.models._child_main pip ARGUMENTS...
-    python -m aicore_sim.models._child_main convert GGUF FOLDER
+    python -m aicore_sim.models._child_main convert GGUF FOLDER [ADAPTER]
     python -m aicore_sim.models._child_main generate FOLDER
 
 `convert` and `generate` report on standard output, one JSON object a line: `step` (done, total),
@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
         return 0
     try:
         if command == "convert":
-            _convert(Path(rest[0]), Path(rest[1]))
+            _convert(*map(Path, rest))
         elif command == "generate":
             _generate(Path(rest[0]))
         else:
@@ -53,10 +53,10 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _convert(source: Path, folder: Path) -> None:
+def _convert(source: Path, folder: Path, adapter: Path | None = None) -> None:
     from aicore_sim.models.convert import convert
 
-    convert(source, folder, lambda done, total: _say(step=[done, total]))
+    convert(source, folder, lambda done, total: _say(step=[done, total]), adapter=adapter)
 
 
 def _generate(folder: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -13,7 +13,7 @@ from aicore_sim.models.errors import ModelNotFound
 from aicore_sim.models.manifest import damage
 
 CACHE_VARIABLE = "AICORE_SIM_CACHE"
-LAYOUT = 1
+LAYOUT = 2
 """Version of the converted files. A change of the conversion raises it, and so pulls anew."""
 
 _CONFIG = "genai_config.json"
@@ -35,6 +35,9 @@ class CatalogueModel:
     layers: int
     licence: str
     homepage: str
+    adapter: str = ""
+    """Of this package, merged into the weights; empty for the model as it was published."""
+    adapter_sha256: str = ""
 
 
 DEFAULT_MODEL = CatalogueModel(
@@ -48,8 +51,13 @@ DEFAULT_MODEL = CatalogueModel(
     layers=30,
     licence="Apache-2.0",
     homepage="https://huggingface.co/HuggingFaceTB/SmolLM2-135M-Instruct",
+    adapter="smollm2-135m-instruct",
+    adapter_sha256="80e472f259dbaf88f25326e46a520007eb63993ca1f8108d320b138d431c1a21",
 )
-CATALOGUE = (DEFAULT_MODEL,)
+PLAIN_MODEL = replace(
+    DEFAULT_MODEL, name="smollm2-135m-instruct-plain", adapter="", adapter_sha256=""
+)
+CATALOGUE = (DEFAULT_MODEL, PLAIN_MODEL)
 
 ModelState = Literal["ready", "absent", "damaged"]
 
@@ -74,7 +82,9 @@ def model_home(model: CatalogueModel) -> Path:
 
 
 def model_folder(model: CatalogueModel) -> Path:
-    return model_home(model) / f"v{LAYOUT}"
+    """Another adapter is another folder: an upgrade never finds the model of the one before."""
+    adapted = f"-{model.adapter_sha256[:8]}" if model.adapter else ""
+    return model_home(model) / f"v{LAYOUT}{adapted}"
 
 
 def catalogue_model(name: str) -> CatalogueModel:
@@ -86,6 +96,17 @@ def catalogue_model(name: str) -> CatalogueModel:
             return model
     known = ", ".join(model.name for model in CATALOGUE)
     raise ModelNotFound(f"There is no model named {name!r}. Known: {known}.")
+
+
+def without_adapter(model: CatalogueModel) -> CatalogueModel:
+    """The model of the catalogue with the same weights and no adapter.
+
+    Raises ModelNotFound where there is none.
+    """
+    for known in CATALOGUE:
+        if known.gguf_sha256 == model.gguf_sha256 and not known.adapter:
+            return known
+    raise ModelNotFound(f"The model {model.name!r} has no adapter to leave out.")
 
 
 def list_models() -> tuple[ModelStatus, ...]:

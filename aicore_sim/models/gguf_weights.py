@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from gguf.quants import dequantize
 
+from aicore_sim.models.adapter import Adapter
 from aicore_sim.models.errors import UnsupportedModel
 
 BLOCK = 32
@@ -81,13 +82,13 @@ def quantized(values: npt.NDArray[np.float32]) -> Int8Blocks:
 
 
 class GgufModel:
-    """An opened Llama GGUF. Tensors stay on disk until they are asked for.
+    """An opened Llama GGUF, changed by `adapter`. Tensors stay on disk until they are asked for.
 
     Raises UnsupportedModel when the file is no GGUF, of another architecture, or holds a tensor
-    type or a tensor that the graph has no place for.
+    type or a tensor that the graph has no place for, and when the adapter is for another model.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, adapter: Adapter | None = None) -> None:
         try:
             reader = gguf.GGUFReader(path)
         except (ValueError, IndexError, KeyError, TypeError, struct.error) as error:
@@ -109,6 +110,9 @@ class GgufModel:
         self.shape = self._read_shape()
         self.has_own_head = "output.weight" in self._tensors
         self._check_tensors()
+        self._adapter = adapter
+        if adapter is not None:
+            self._check_adapter(adapter)
 
     def optional(self, key: str, default: Any) -> Any:
         field = self._fields.get(key)
@@ -128,14 +132,17 @@ class GgufModel:
         return self._floats(name, slice(None)).reshape(-1)
 
     def matrix(self, name: str) -> Int8Blocks:
-        """A matrix as 8-bit blocks; Q8_0 is taken over exactly, other types are rounded."""
+        """A matrix as 8-bit blocks; Q8_0 is taken over exactly, all else is rounded."""
         tensor = self._tensors[name]
+        adapter = self._adapter if self._adapter and name in self._adapter.matrices else None
         columns, rows = (int(size) for size in tensor.shape)
         q = np.empty((rows, columns), dtype=np.uint8)
         scales = np.empty((rows, columns // BLOCK), dtype=np.float32)
         for start in range(0, rows, _ROWS_AT_ONCE):
             part = slice(start, min(start + _ROWS_AT_ONCE, rows))
-            if tensor.tensor_type == _Type.Q8_0:
+            if adapter is not None:
+                blocks = quantized(self._floats(name, part) + adapter.change(name, part))
+            elif tensor.tensor_type == _Type.Q8_0:
                 blocks = _q8_0_blocks(tensor.data[part])
             else:
                 blocks = quantized(self._floats(name, part))
@@ -215,6 +222,16 @@ class GgufModel:
             if len(size) == 2 and size[0] % BLOCK:
                 raise UnsupportedModel(
                     f"{self._name!r}: {name!r} has {size[0]} columns, not a multiple of {BLOCK}."
+                )
+
+    def _check_adapter(self, adapter: Adapter) -> None:
+        expected = self._expected_tensors()
+        for name in sorted(adapter.matrices):
+            size = expected.get(name, ())
+            if len(size) != 2 or not adapter.fits(name, rows=size[1], columns=size[0]):
+                raise UnsupportedModel(
+                    f"The adapter changes {name!r}, which {self._name!r} has not, "
+                    "or not in this size: it is for another model."
                 )
 
 

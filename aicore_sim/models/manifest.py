@@ -29,6 +29,7 @@ class Manifest(BaseModel):
     source_file: str
     source_sha256: str
     licence: str
+    adapter_sha256: str = ""
     files: dict[str, StoredFile]
 
 

@@ -22,6 +22,7 @@ from filelock import FileLock, Timeout
 from aicore_sim.models._child import ChildResult, largest_file, run_child
 from aicore_sim.models._child_main import OUT_OF_SPACE, TRIAL_TOKENS
 from aicore_sim.models._source import checked_gguf
+from aicore_sim.models.adapter import shipped
 from aicore_sim.models.catalogue import (
     CACHE_VARIABLE,
     DEFAULT_MODEL,
@@ -32,7 +33,7 @@ from aicore_sim.models.catalogue import (
     model_home,
 )
 from aicore_sim.models.errors import ModelNotFound, PullError, PullFailure
-from aicore_sim.models.manifest import MANIFEST, Manifest, damage, described
+from aicore_sim.models.manifest import MANIFEST, Manifest, damage, described, file_sha256
 
 Phase = Literal["wait", "download", "extract", "convert", "verify"]
 
@@ -187,9 +188,10 @@ class _Pull:
     def convert(self, gguf: Path) -> Path:
         folder = self._work / "model"
         folder.mkdir()
+        adapter = [str(_checked_adapter(self._model))] if self._model.adapter else []
         with self._phase("convert", self._model.layers):
             result = run_child(
-                ["convert", str(gguf), str(folder)],
+                ["convert", str(gguf), str(folder), *adapter],
                 timeout=_CONVERT_TIMEOUT,
                 on_step=lambda done, total: self._progress.advance(1),
             )
@@ -263,6 +265,9 @@ class _Pull:
     def _describe(self, folder: Path) -> None:
         """Writes the model card and the manifest, and sees that everything is on disk."""
         model = self._model
+        adapted = ""
+        if model.adapter:
+            adapted = f", with the adapter {model.adapter!r} of that package merged"
         (folder / _CARD).write_text(
             f"# {model.name}\n\n"
             f"- Original model: {model.homepage}\n"
@@ -270,7 +275,7 @@ class _Pull:
             f"- Source: {model.gguf_name} of {model.requirement} (Python package index)\n"
             f"- SHA-256 of the source: {model.gguf_sha256}\n"
             "- Changed: weights requantised to 8-bit blocks of 32 and converted to ONNX "
-            "by aicore-sim\n",
+            f"by aicore-sim{adapted}\n",
             encoding="utf-8",
         )
         manifest = Manifest(
@@ -280,6 +285,7 @@ class _Pull:
             source_file=model.gguf_name,
             source_sha256=model.gguf_sha256,
             licence=model.licence,
+            adapter_sha256=model.adapter_sha256,
             files=described(folder),
         )
         (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2), encoding="utf-8")
@@ -296,6 +302,22 @@ class _Pull:
         finally:
             self.seconds[phase] = time.perf_counter() - started
             self._progress.done()
+
+
+def _checked_adapter(model: CatalogueModel) -> Path:
+    path = shipped(model.adapter)
+    try:
+        found = file_sha256(path)
+    except OSError as error:
+        found = f"none ({error.strerror})"
+    if found != model.adapter_sha256:
+        raise PullError(
+            "checksum",
+            f"The adapter {path.name!r} of this installation has the SHA-256 {found}, "
+            f"expected {model.adapter_sha256}.",
+            "Install aicore-sim again, or pull the model with --no-adapter.",
+        )
+    return path
 
 
 @contextlib.contextmanager

@@ -37,16 +37,16 @@ Category = Literal[
 ]
 CATEGORIES: tuple[Category, ...] = get_args(Category)
 WEIGHTS: dict[Category, int] = {
-    "call": 40,
-    "parallel": 6,
+    "call": 55,
+    "parallel": 7,
     "two_step": 7,
-    "small_talk": 5,
-    "out_of_scope": 8,
-    "missing": 7,
-    "result": 14,
-    "error": 4,
-    "declined": 3,
-    "turns": 6,
+    "small_talk": 3,
+    "out_of_scope": 6,
+    "missing": 6,
+    "result": 10,
+    "error": 3,
+    "declined": 2,
+    "turns": 9,
 }
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import onnxruntime_genai as og
 
 from aicore_sim.inference.backend import Part
+from aicore_sim.inference.dialect import HermesDialect
 from aicore_sim.inference.tokens import PromptEncoder
 from scripts.adapter.conversations import Example
 from scripts.adapter.prompt import DIALECT, answer_text
@@ -18,13 +19,14 @@ END_OF_TURN = "<|im_end|>"
 class ExampleEncoder:
     """Encodes with the tokenizer, chat template and dialect of a converted model folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, dialect: HermesDialect = DIALECT) -> None:
+        self._dialect = dialect
         self._tokenizer = og.Tokenizer(og.Model(og.Config(str(folder))))
         self._encoder = PromptEncoder(self._tokenizer, folder)
         self.end = int(self._tokenizer.encode(END_OF_TURN)[0])
 
     def prompt(self, example: Example) -> list[int]:
-        return self._encoder.encode_prompt(DIALECT.prompt(example.request))
+        return self._encoder.encode_prompt(self._dialect.prompt(example.request))
 
     def answer(self, parts: Sequence[Part]) -> list[int]:
         """The answer's tokens, with the one that ends the turn."""

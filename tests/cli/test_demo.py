@@ -77,7 +77,7 @@ def test_the_demo_prints_a_table_for_people_and_says_that_a_script_answers() -> 
     done = run("demo", "--model", "scripted")
     assert done.returncode == 0, done.stderr
     assert "No model: a script says what the model would." in done.stdout
-    assert "tool choice 'required'" in done.stdout
+    assert "may call any of the shop's three functions, or none" in done.stdout
     assert "12 of 12 outcomes" in done.stdout
 
 

@@ -113,6 +113,8 @@ class FakeAICore(aicore_pb2_grpc.AICoreServicer):
     def __init__(self) -> None:
         self.steps: deque[Sequence[Item]] = deque()
         self.requests: list[aicore_pb2.GenerateContentRequest] = []
+        """Also those that were only counted."""
+        self.generated: list[aicore_pb2.GenerateContentRequest] = []
         self.answer: Callable[[aicore_pb2.GenerateContentRequest], Sequence[Item]] | None = None
         self.unary_failure: errors_pb2.ErrorDetail | BareStatus | None = None
         self.status = 3
@@ -128,6 +130,7 @@ class FakeAICore(aicore_pb2_grpc.AICoreServicer):
     ) -> AsyncIterator[Chunk]:
         await check_token(context)
         self.requests.append(request)
+        self.generated.append(request)
         if self.answer is not None:
             items = self.answer(request)
         elif self.steps:

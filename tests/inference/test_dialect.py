@@ -19,7 +19,7 @@ from aicore_sim.inference.backend import (
 from aicore_sim.inference.dialect import ChatMessage, HermesDialect
 from tests.inference.requests import ORDER_TOOL, ask, ask_with_tools, said, user
 
-DIALECT = HermesDialect(guided=True)
+DIALECT = HermesDialect()
 CALLING: tuple[Literal["auto", "required", "named"], ...] = ("auto", "required", "named")
 INSTRUCTIONS = "You look up orders."
 CALL = FunctionCallPart(name="fetch_order_details", args={"orderId": "Ä-1"})
@@ -124,55 +124,45 @@ def test_calls_and_responses_of_the_history_are_rendered_in_the_notation() -> No
             "content": (
                 "<tool_response>\n"
                 '{"orderId": "Ä-1", "status": "Shipped", "items": [1], "late": false}\n'
-                "</tool_response>\nAnswer in a full sentence: Where is Ä-1? "
-                "What is the status? What is the late?"
+                "</tool_response>"
             ),
         },
     ]
 
 
-def test_a_demanded_call_is_preceded_by_the_same_examples_whatever_is_asked() -> None:
-    first = messages(ask_with_tools("Where is my order ORD-8492?", mode="required"))
-    other = ToolDeclaration(name="other", parameters=Schema(type="object"))
-    second = messages(ask_with_tools("Play it.", other, mode="named", name="other"))
+def test_a_tuned_model_reads_functions_in_the_form_of_their_calls() -> None:
+    place = Schema(type="object", properties={"lat": Schema(type="number")}, required=("lat",))
+    tool = ToolDeclaration(
+        name="plan",
+        description="Plans a trip.",
+        parameters=Schema(
+            type="object",
+            properties={
+                "when": Schema(type="string", enum=("now", "later"), description="The time."),
+                "stops": Schema(type="array", items=Schema(type="integer"), nullable=True),
+                "place": place,
+            },
+            required=("when", "place"),
+        ),
+    )
+    tuned = HermesDialect(declarations="calls")
 
-    assert first[1:-1] == second[1:-1]
-    assert [message["role"] for message in first[1:-1]] == ["user", "assistant"] * 3
-    assert all("ORD-8492" not in message["content"] for message in first[:-1])
-    assert first[-1]["content"] == (
-        'Where is my order ORD-8492?\n["Where", "is", "my", "order", "ORD-8492"]'
+    system = tuned.messages(with_system(ask_with_tools("Hi", tool, mode="auto")))[0]["content"]
+
+    assert system == (
+        f"{INSTRUCTIONS}\n\nFunctions:\n"
+        '{"name": "plan", "arguments": {"when": "now"|"later", "stops": [integer]|null?, '
+        '"place": {"lat": number}}}: Plans a trip.\n'
+        '  "when": The time.'
     )
 
 
-def test_a_call_demanded_after_a_response_is_asked_for_without_examples() -> None:
-    response = said("user", FunctionResponsePart(name="fetch_order_details", response={}))
-    contents = (user("Hi"), said("model", CALL), response)
-
-    demanded = messages(history(*contents, choice=ToolChoice(mode="required")))
-
-    assert demanded == messages(history(*contents, choice=ToolChoice(mode="none")))
-
-
-def test_a_model_that_needs_no_guidance_gets_the_conversation_as_it_is() -> None:
-    plain = HermesDialect()
-    response = said("user", FunctionResponsePart(name="fetch_order_details", response={"a": 1}))
-
-    asked = plain.messages(ask_with_tools("Where is Ä-1?", mode="required"))
-    answered = plain.messages(
-        history(user("Where is Ä-1?"), said("model", CALL), response, choice=ToolChoice())
-    )
-
-    assert asked[1:] == [{"role": "user", "content": "Where is Ä-1?"}]
-    assert answered[-1]["content"] == '<tool_response>\n{"a": 1}\n</tool_response>'
-
-
-def test_a_demanded_call_without_examples_is_told_the_notation_until_it_has_been_seen() -> None:
-    plain = HermesDialect()
+def test_a_demanded_call_is_told_the_notation_until_it_has_been_seen() -> None:
     response = said("user", FunctionResponsePart(name="fetch_order_details", response={}))
     shown = history(user("Hi"), said("model", CALL), response, choice=ToolChoice(mode="required"))
 
-    told = [plain.messages(ask_with_tools("Hi", mode=mode))[0]["content"] for mode in CALLING]
+    told = [messages(ask_with_tools("Hi", mode=mode))[0]["content"] for mode in CALLING]
 
     assert all("<tool_call>" in text for text in told)
-    assert "<tool_call>" not in plain.messages(ask_with_tools("Hi", mode="none"))[0]["content"]
-    assert "<tool_call>" not in plain.messages(shown)[0]["content"]
+    assert "<tool_call>" not in messages(ask_with_tools("Hi", mode="none"))[0]["content"]
+    assert "<tool_call>" not in messages(shown)[0]["content"]

@@ -100,19 +100,9 @@ def test_a_wrong_key_is_named_together_with_its_file(
     ("files", "prompting"),
     [
         ({}, "plain"),
-        ({"manifest.json": '{"name": "smollm2-135m-instruct"}'}, "guided"),
-        ({"manifest.json": '{"name": "some-other-model"}'}, "plain"),
-        ({"manifest.json": '{"name": ["no", "name"]}'}, "plain"),
-        ({"manifest.json": "not ours"}, "plain"),
+        ({"manifest.json": '{"name": "smollm2-135m-instruct"}'}, "plain"),
         ({"aicore_sim.json": "{}"}, "plain"),
-        ({"aicore_sim.json": '{"prompting": "guided"}'}, "guided"),
-        (
-            {
-                "manifest.json": '{"name": "smollm2-135m-instruct"}',
-                "aicore_sim.json": '{"prompting": "plain"}',
-            },
-            "plain",
-        ),
+        ({"aicore_sim.json": '{"prompting": "tuned"}'}, "tuned"),
     ],
 )
 def test_how_a_model_is_asked_is_a_property_of_its_folder(
@@ -141,10 +131,12 @@ def test_a_mistake_in_the_settings_is_named(folder: Path, content: str, named: s
     assert "aicore_sim.json" in message
 
 
-def test_only_a_model_that_needs_it_sees_worked_examples(folder: Path) -> None:
-    request = ask_with_tools("Where is ORD-1?", mode="required")
-    plain = Engine(folder, threads=1).token_counter().count(request)
-    (folder / "aicore_sim.json").write_text('{"prompting": "guided"}')
-    guided = Engine(folder, threads=1).token_counter().count(request)
+def test_a_tuned_model_is_shown_functions_in_the_form_of_their_calls(folder: Path) -> None:
+    request = ask_with_tools("Where is ORD-1?")
+    plain = Engine(folder, threads=1).prompt_text(request)
+    (folder / "aicore_sim.json").write_text('{"prompting": "tuned"}')
+    tuned = Engine(folder, threads=1).prompt_text(request)
 
-    assert guided - plain > len("Where is the parcel PAR-8801?")
+    form = '{"name": "fetch_order_details", "arguments": {"orderId": string}}'
+    assert form in tuned
+    assert form not in plain

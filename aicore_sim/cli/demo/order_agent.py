@@ -21,10 +21,10 @@ async def ask(question: str) -> int:
         Agent.builder()
         .set_name("OrderAssistant")
         .set_instructions(INSTRUCTIONS)
-        .add_app_function_ids("fetch_order_details")
+        .enable_app_functions(True)
         .build()
     )
-    with AgentRunner(agent, temperature=0.0, tool_choice="required") as runner:
+    with AgentRunner(agent, temperature=0.0) as runner:
         session = runner.get_or_create_session("demo")
         try:
             async for event in session.run_async(Content.builder().text(question).build()):

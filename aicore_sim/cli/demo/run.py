@@ -79,10 +79,7 @@ async def run(options: DeviceOptions, output: Output) -> list[str]:
 
 
 async def _ask_agent(facts: dict[str, Any], output: Output) -> list[str]:
-    output.say(
-        "The shop's agent knows one function, fetch_order_details, and must call it on its first "
-        "turn (tool choice 'required')."
-    )
+    output.say("The shop's agent may call any of the shop's three functions, or none.")
     output.say(f"User: {expected.QUESTION}")
     events: list[dict[str, Any]] = []
     command = [sys.executable, "-m", "aicore_sim.cli.demo.order_agent", expected.QUESTION]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypedDict
+from typing import Protocol, TypedDict
 
 from aicore_sim.inference.backend import (
     Chunk,
@@ -136,11 +136,6 @@ def responses_of(content: Content) -> list[FunctionResponsePart]:
     return [part for part in content.parts if isinstance(part, FunctionResponsePart)]
 
 
-def is_question(content: Content) -> bool:
-    """Whether a content is the user's own words."""
-    return content.role == "user" and all(isinstance(part, TextPart) for part in content.parts)
-
-
 def merged(messages: list[ChatMessage], joint: str) -> tuple[ChatMessage, ...]:
     """Neighbours of one role as one message, for templates that want roles to alternate."""
     result: list[ChatMessage] = []
@@ -156,8 +151,3 @@ def merged(messages: list[ChatMessage], joint: str) -> tuple[ChatMessage, ...]:
 def sections(*texts: str) -> str:
     """The texts that say something, with an empty line between them."""
     return "\n\n".join(text for text in texts if text)
-
-
-def plain_value(value: Any) -> bool:
-    """Whether a value of a response can be asked for in words."""
-    return not isinstance(value, dict | list)

@@ -25,7 +25,11 @@ _NO_THOUGHT = "<think>\n\n</think>\n\n"
 
 
 def choose_dialect(
-    folder: Path, render: Render, *, override: DialectName | None = None, guided: bool = False
+    folder: Path,
+    render: Render,
+    *,
+    override: DialectName | None = None,
+    tuned: bool = False,
 ) -> Dialect:
     """The dialect that the chat template of `folder` is for, or `override`.
 
@@ -45,8 +49,9 @@ def choose_dialect(
         case _:
             declares = "<tools>" in template and "<tool_call>" in template
             declarations: Declarations = "json" if declares else "signatures"
+            if tuned:
+                declarations = "calls"
             return HermesDialect(
-                guided=guided,
                 declarations=declarations,
                 default_system=_default_system(render),
                 system_role=_has_system_role(render),

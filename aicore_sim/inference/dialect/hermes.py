@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Literal
 
 from aicore_sim.inference.backend import (
-    Content,
     FunctionCallPart,
     FunctionResponsePart,
     GenerateRequest,
@@ -20,12 +19,8 @@ from aicore_sim.inference.dialect.base import (
     MarkGuard,
     OutputParser,
     Prompt,
-    calls_of,
-    is_question,
     merged,
     only_calls,
-    plain_value,
-    responses_of,
     sections,
     shows_calls,
 )
@@ -46,12 +41,6 @@ class HermesDialect:
     as their calls are written; others get short signatures. `default_system` is what the chat
     template says where there is no system message; without `system_role` instructions stand before
     the first question. `opening` is what an answer without thoughts has to begin with.
-
-    `guided` is for the smallest models. Its wording was chosen by trial with a model of 135 million
-    parameters, greedy. Such a model copies an identifier from the question into JSON only after it
-    has seen that done, and only when the words also stand in quotation marks; so a turn that has
-    to be a call is preceded by worked examples and lists the words of the question, and function
-    responses are followed by the question once more. Other models get the conversation as it is.
     """
 
     name = "hermes"
@@ -63,7 +52,6 @@ class HermesDialect:
     def __init__(
         self,
         *,
-        guided: bool = False,
         declarations: Declarations = "signatures",
         default_system: str = "",
         system_role: bool = True,
@@ -71,7 +59,6 @@ class HermesDialect:
         tokens: AddedTokens | None = None,
     ) -> None:
         tokens = tokens or AddedTokens()
-        self._guided = guided
         self._declarations = declarations
         self._default_system = default_system
         self._system_role = system_role
@@ -95,27 +82,10 @@ class HermesDialect:
         system = self._system_text(request)
         if system:
             messages.append({"role": "system", "content": system})
-        asks_for_call = self._guided and only_calls(request) and is_question(request.contents[-1])
-        if asks_for_call:
-            for question, name, args in _EXAMPLES:
-                call = FunctionCallPart(name=name, args=args)
-                messages.append({"role": "user", "content": _with_words(question)})
-                messages.append({"role": "assistant", "content": self._part_text(call)})
-        question, sent = "", frozenset[str]()
         for content in request.contents:
             text = "\n".join(self._part_text(part) for part in content.parts)
-            if content.role == "model":
-                sent = _argument_names(content)
-            elif is_question(content):
-                question = text
-            elif question and self._guided:
-                # Far from the question, a small model only repeats the data.
-                asked = " ".join((question, *_news_asked(content, sent)))
-                text = f"{text}\nAnswer in a full sentence: {asked}"
             role = "assistant" if content.role == "model" else "user"
             messages.append({"role": role, "content": text})
-        if asks_for_call:
-            messages[-1]["content"] = _with_words(messages[-1]["content"])
         return messages
 
     def call_frame(self, tool_name: str) -> tuple[str, str]:
@@ -169,9 +139,9 @@ class HermesDialect:
         )
 
     def _told(self, request: GenerateRequest) -> bool:
-        """Whether the notation of calls is known, from examples or history, or of no use."""
+        """Whether the notation of calls is known, from the history, or of no use."""
         mode = request.tool_choice.mode
-        return shows_calls(request) or mode == "none" or (self._guided and mode != "auto")
+        return shows_calls(request) or mode == "none"
 
     def _part_text(self, part: TextPart | FunctionCallPart | FunctionResponsePart) -> str:
         if isinstance(part, TextPart):
@@ -181,38 +151,3 @@ class HermesDialect:
             return f"{self.call_open}{before}{self._guarded(to_json(part.args))}{after}"
         response = self._guarded(to_json(part.response))
         return f"<tool_response>\n{response}\n</tool_response>"
-
-
-_EXAMPLES: tuple[tuple[str, str, dict[str, str]], ...] = (
-    ("Where is the parcel PAR-8801?", "find_parcel", {"parcelId": "PAR-8801"}),
-    (
-        "Did my booking booking-kb7 go through?",
-        "find_booking",
-        {"bookingId": "booking-kb7"},
-    ),
-    ("Is my seat #20b free?", "get_seat", {"seatId": "#20b"}),
-)
-"""The same for every request: made of no caller's functions and no caller's words."""
-
-_WORDS_LISTED = 64
-_VALUES_ASKED = 4
-
-
-def _with_words(question: str) -> str:
-    words = [word.strip("?.,!") for word in question.split()][-_WORDS_LISTED:]
-    return f"{question}\n{to_json(words)}"
-
-
-def _argument_names(content: Content) -> frozenset[str]:
-    return frozenset(name for call in calls_of(content) for name in call.args)
-
-
-def _news_asked(content: Content, sent: frozenset[str]) -> list[str]:
-    """A question for each plain value of the responses that the call did not send itself."""
-    names = [
-        name
-        for part in responses_of(content)
-        for name, value in part.response.items()
-        if name not in sent and plain_value(value)
-    ]
-    return [f"What is the {name}?" for name in dict.fromkeys(names)][:_VALUES_ASKED]
