@@ -24,6 +24,11 @@ ALLOWED = {
         "aicore_sim.measure",
     ),
     "aicore_sim.measure": ("aicore_sim.measure",),
+    "aicore_sim.evaluation": (
+        "aicore_sim.evaluation",
+        "aicore_sim.inference",
+        "aicore_sim.measure",
+    ),
     "aicore_sim": ("aicore_sim", "aicore_protos"),
     "aicore_sim.cli": ("aicore_sim", "aicore_protos", "aicore_client", "appfunctions_host"),
     "aicore_sim.rpc": ("aicore_sim.rpc", "aicore_sim.device", "aicore_protos"),

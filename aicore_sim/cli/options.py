@@ -110,6 +110,13 @@ ShowPrompt = Annotated[
     bool,
     typer.Option("--show-prompt", help="Log every prompt as the model gets it, with its content."),
 ]
+Grammar = Annotated[
+    bool,
+    typer.Option(
+        "--grammar/--no-grammar",
+        help="Hold answers to a grammar of the declared functions, or only check the calls.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 DEVICE_DEFAULT = DEFAULT_PROFILE

@@ -11,19 +11,6 @@ import typer
 from aicore_sim.cli import options as shared
 from aicore_sim.cli.control import CommandError
 
-_TYPES = ("object", "array", "string", "integer", "number", "boolean", "null")
-_KEYS = {
-    "anyOf": "any_of",
-    "minItems": "min_items",
-    "maxItems": "max_items",
-    "minLength": "min_length",
-    "maxLength": "max_length",
-}
-_SAME_KEYS = (
-    *("type", "description", "properties", "required", "items", "enum", "format", "pattern"),
-    *("minimum", "maximum"),
-)
-
 
 def show_prompt(
     prompt: Annotated[str, typer.Argument(help="What the user says; - reads it from stdin.")],
@@ -81,7 +68,8 @@ def show_prompt(
 
 def _read_tools(path: Path) -> tuple[Any, ...]:
     """Raises CommandError that names the function and the key that is wrong."""
-    from aicore_sim.inference.backend import Schema, ToolDeclaration
+    from aicore_sim.inference.backend import ToolDeclaration
+    from aicore_sim.inference.json_schema import read_schema
 
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -97,44 +85,17 @@ def _read_tools(path: Path) -> tuple[Any, ...]:
         unknown = tool.keys() - {"name", "description", "parameters"}
         if unknown:
             raise CommandError(f"{where}: unknown keys {sorted(unknown)}")
-        parameters = _schema(tool.get("parameters", {"type": "object"}), f"{where}.parameters")
+        try:
+            parameters = read_schema(
+                tool.get("parameters", {"type": "object"}), f"{where}.parameters"
+            )
+        except ValueError as error:
+            raise CommandError(str(error)) from None
         made.append(
             ToolDeclaration(
                 name=tool["name"],
                 description=str(tool.get("description", "")),
-                parameters=Schema.model_validate(parameters),
+                parameters=parameters,
             )
         )
     return tuple(made)
-
-
-def _schema(found: Any, where: str) -> dict[str, Any]:
-    """A JSON schema as the backend's own. Raises CommandError."""
-    if not isinstance(found, dict):
-        raise CommandError(f"{where} is no object")
-    unknown = found.keys() - {*_SAME_KEYS, *_KEYS}
-    if unknown:
-        raise CommandError(f"{where}: unknown keys {sorted(unknown)}")
-    made: dict[str, Any] = {str(_KEYS.get(key, key)): value for key, value in found.items()}
-    kinds = made.get("type", "string")
-    names = [kinds] if isinstance(kinds, str) else list(kinds)
-    plain = [name for name in names if name != "null"] or ["null"]
-    if len(plain) != 1 or plain[0] not in _TYPES:
-        raise CommandError(f"{where}.type: {kinds!r} is not one of {', '.join(_TYPES)}")
-    made |= {"type": plain[0], "nullable": "null" in names and plain != ["null"]}
-    if "properties" in made:
-        made["properties"] = {
-            name: _schema(item, f"{where}.properties.{name}")
-            for name, item in made["properties"].items()
-        }
-    if "items" in made:
-        made["items"] = _schema(made["items"], f"{where}.items")
-    if "any_of" in made:
-        made["any_of"] = [
-            _schema(item, f"{where}.anyOf[{number}]") for number, item in enumerate(made["any_of"])
-        ]
-    if "enum" in made:
-        made["enum"] = [
-            item if isinstance(item, str) else json.dumps(item) for item in made["enum"]
-        ]
-    return made

@@ -44,6 +44,7 @@ class DeviceOptions:
     prefix_memory: int | None = None
     dialect: str | None = None
     show_prompt: bool = False
+    grammar: bool = True
     apps: tuple[str, ...] = ()
     xml: tuple[str, ...] = ()
     stub: Path | None = None
@@ -85,6 +86,7 @@ class Supervisor:
                 + _prefix_memory(options.prefix_memory)
                 + (["--dialect", options.dialect] if options.dialect is not None else [])
                 + (["--show-prompt"] if options.show_prompt else [])
+                + ([] if options.grammar else ["--no-grammar"])
                 + _address(options.aicore_address),
             )
             with connect(aicore.address, token) as control:

@@ -50,6 +50,7 @@ def up(
     prefix_memory: shared.PrefixMemory = None,
     dialect: shared.Dialect = None,
     show_prompt: shared.ShowPrompt = False,
+    grammar: shared.Grammar = True,
     device_dir: shared.DeviceDir = None,
     aicore_address: Annotated[
         str | None,
@@ -110,6 +111,7 @@ def up(
         prefix_memory=prefix_memory,
         dialect=shared.check_dialect(dialect),
         show_prompt=show_prompt,
+        grammar=grammar,
         apps=shared.check_apps(apps),
         xml=declared,
         stub=shared.check_stub(stub, declared),
@@ -135,6 +137,7 @@ def serve(
     prefix_memory: shared.PrefixMemory = None,
     dialect: shared.Dialect = None,
     show_prompt: shared.ShowPrompt = False,
+    grammar: shared.Grammar = True,
     device_dir: shared.DeviceDir = None,
     address: Annotated[
         str | None,
@@ -164,7 +167,9 @@ def serve(
                     pace=pace,
                     quota=quota,
                     prefix_memory=prefix_memory,
-                    prompts=PromptOptions(dialect=shared.check_dialect(dialect), show=show_prompt),
+                    prompts=PromptOptions(
+                        dialect=shared.check_dialect(dialect), show=show_prompt, guidance=grammar
+                    ),
                     address=address,
                     ready_file=ready_file,
                     exit_with_parent_fd=exit_with_parent_fd,

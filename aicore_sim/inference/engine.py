@@ -141,8 +141,10 @@ class Engine:
         name: str | None = None,
         prefix_memory_mb: int = DEFAULT_PREFIX_MEMORY_MB,
         dialect: DialectName | None = None,
+        guidance: bool = True,
     ) -> None:
-        """`dialect` replaces the one that the folder is for."""
+        """`dialect` replaces the one that the folder is for; without `guidance` answers follow no
+        grammar, and calls are checked when they are written."""
         content = read_config(folder)
         settings = _settings(folder, dialect)
         try:
@@ -169,7 +171,7 @@ class Engine:
             name=name or folder.resolve().name,
             token_limit=limit,
             dialect=self._dialect.name,
-            constrained=self._try_out() and settings.guidance,
+            constrained=self._try_out() and settings.guidance and guidance,
         )
         if not self.info.constrained:
             logger.warning(

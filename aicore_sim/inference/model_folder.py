@@ -55,6 +55,8 @@ class PromptOptions(BaseModel):
     """In place of the one that the folder is for."""
     show: bool = False
     """Whether every prompt is logged as the model gets it."""
+    guidance: bool = True
+    """False: answers follow no grammar, whatever folder and library say."""
 
 
 class ModelFolderError(Exception):

@@ -151,6 +151,7 @@ class _Worker:
                 name=load.name,
                 prefix_memory_mb=load.prefix_memory_mb,
                 dialect=load.prompts.dialect,
+                guidance=load.prompts.guidance,
             )
             counter = engine.token_counter()
         except ModelFolderError as error:

@@ -18,7 +18,8 @@ from aicore_sim.inference.backend import (
     TextPart,
     ToolDeclaration,
 )
-from scripts.adapter.chatter import ERRORS, INSTRUCTIONS, SMALL_TALK, acknowledge, cannot, explain
+from scripts.adapter import chatter
+from scripts.adapter.chatter import acknowledge, cannot, explain
 from scripts.adapter.domains import Domain, Function, Split, domains
 from scripts.adapter.fill import Named, Style, Use, draw_style, dress, rename, result, use
 from scripts.adapter.values import Side
@@ -71,12 +72,43 @@ class _Shared:
     offered: tuple[Named, ...]
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Says:
+    """Words that belong to no domain."""
+
+    instructions: tuple[str, ...]
+    small_talk: tuple[tuple[str, str], ...]
+    errors: tuple[str, ...]
+    links: tuple[str, ...]
+    plans: tuple[str, ...]
+    bare_wishes: tuple[str, ...]
+
+
+_OF_TRAINING = _Says(
+    instructions=chatter.INSTRUCTIONS,
+    small_talk=chatter.SMALL_TALK,
+    errors=chatter.ERRORS,
+    links=chatter.LINKS,
+    plans=chatter.PLANS,
+    bare_wishes=chatter.BARE_WISHES,
+)
+_OF_TESTS = _Says(
+    instructions=chatter.INSTRUCTIONS_OF_TESTS,
+    small_talk=chatter.SMALL_TALK_OF_TESTS,
+    errors=tuple(chatter.ERRORS_OF_TESTS),
+    links=chatter.LINKS_OF_TESTS,
+    plans=chatter.PLANS_OF_TESTS,
+    bare_wishes=chatter.BARE_WISHES_OF_TESTS,
+)
+
+
 class Writer:
     """Writes examples of one split. The same seed gives the same examples."""
 
     def __init__(self, split: Split, seed: int) -> None:
         self._domains = [domain for domain in domains() if domain.split == split]
         self._side: Side = "train" if split == "train" else "held-out"
+        self._says = _OF_TESTS if split == "test" else _OF_TRAINING
         self._rng = random.Random(f"{split} {seed}")
         self._style: Style = "camel"
         self._shared: _Shared | None = None
@@ -101,7 +133,7 @@ class Writer:
             if named.function.name not in {other.function.name for other in offered.values()}:
                 offered.setdefault(named.declaration.name, named)
         self._shared = _Shared(
-            system=self._rng.choice(INSTRUCTIONS), offered=tuple(offered.values())
+            system=self._rng.choice(self._says.instructions), offered=tuple(offered.values())
         )
         try:
             made: list[Example] = []
@@ -141,7 +173,7 @@ class Writer:
             case "two_step":
                 return self._two_step(domain, named)
             case "small_talk":
-                said, answer = self._rng.choice(SMALL_TALK)
+                said, answer = self._rng.choice(self._says.small_talk)
                 return self._example(category, domain, tools, [_user(said)], [_text(answer)])
             case "out_of_scope":
                 return self._out_of_scope(domain)
@@ -151,7 +183,7 @@ class Writer:
                 return self._result(domain, named, tools)
             case "error":
                 used = self._use(named)
-                error = self._rng.choice(ERRORS)
+                error = self._rng.choice(self._says.errors)
                 contents = [*self._called(used), _response(used, {"error": error})]
                 answer = explain(error, self._rng)
                 return self._example(category, domain, tools, contents, [_text(answer)], [error])
@@ -177,7 +209,7 @@ class Writer:
             uses[1] = use(first, self._side, self._rng, plain=True)
             if uses[1].arguments == uses[0].arguments:
                 return None
-        link = self._rng.choice((" and ", ", and also ", "; also ", ". And ", " plus "))
+        link = self._rng.choice(self._says.links)
         text = dress(link.join(used.sentence for used in uses), uses[0].sentence, self._rng)
         tools = self._tools(domain, [first, second])
         answer = [_call(used) for used in uses]
@@ -188,14 +220,7 @@ class Writer:
         if second is None:
             return None
         uses = [use(named, self._side, self._rng, plain=True) for named in (first, second)]
-        frame = self._rng.choice(
-            (
-                "first {0}, then {1}",
-                "{0}. When that is done, {1}",
-                "{0}; after that {1}",
-                "start with this: {0}. Next: {1}",
-            )
-        )
+        frame = self._rng.choice(self._says.plans)
         asked = _user(dress(frame.format(*(used.sentence for used in uses)), frame, self._rng))
         tools = self._tools(domain, [first, second])
         given, told, facts = result(uses[0], self._side, self._rng)
@@ -242,9 +267,7 @@ class Writer:
             for name, given in function.parameters.items()
             if name != left_out and not given.optional and name in used.words
         ]
-        frame = self._rng.choice(
-            ("I want to {0}{1}", "{0}{1}", "can you {0}{1}", "{0} for me{1}", "let us {0}{1}")
-        )
+        frame = self._rng.choice(self._says.bare_wishes)
         tail = f", {', '.join(told)}" if told else ""
         said = dress(frame.format(function.name, tail), frame, self._rng)
         answer = _text(function.ask[left_out])
@@ -336,7 +359,11 @@ class Writer:
         answer: Sequence[Part],
         facts: Sequence[str] = (),
     ) -> Example:
-        system = self._rng.choice(INSTRUCTIONS) if self._shared is None else self._shared.system
+        system = (
+            self._rng.choice(self._says.instructions)
+            if self._shared is None
+            else self._shared.system
+        )
         return Example(
             category=category,
             domain=domain.name,

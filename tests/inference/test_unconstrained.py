@@ -23,6 +23,8 @@ from aicore_sim.inference.call_check import CheckedParser
 from aicore_sim.inference.dialect import HermesDialect, to_json
 from aicore_sim.inference.engine import Engine
 from aicore_sim.inference.grammar import MAX_CALLS
+from aicore_sim.inference.model_folder import PromptOptions
+from aicore_sim.inference.onnx_backend import OnnxBackend
 from aicore_sim.inference.validation import why_not
 from tests.inference.models import build_model
 from tests.inference.requests import ORDER_TOOL, ask_with_tools, merged
@@ -207,3 +209,16 @@ def test_a_value_is_refused_exactly_when_it_is_not_of_the_type(schema: Schema, v
 )
 def test_what_is_wrong_is_named_with_its_place(schema: Schema, value: Any, reason: str) -> None:
     assert reason in str(why_not(schema, value))
+
+
+@pytest.mark.requirement("simulator.command.no-grammar")
+@pytest.mark.parametrize("guidance", [True, False])
+async def test_whoever_starts_the_model_may_do_without_grammars(
+    synthetic_dir: Path, guidance: bool
+) -> None:
+    backend = OnnxBackend(synthetic_dir, threads=1, prompts=PromptOptions(guidance=guidance))
+    await backend.start()
+    try:
+        assert backend.info.constrained is guidance
+    finally:
+        await backend.stop()

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-)
 
 from aicore_sim.cli import options as shared
+from aicore_sim.cli.bars import named_bars
 from aicore_sim.cli.control import CommandError
 from aicore_sim.measure.figures import Figure, machine
 
@@ -49,7 +40,7 @@ def policy(
 
     plan = PolicyPlan(pairs=100, calls=100, rounds=2, prefills=1) if quick else PolicyPlan()
     found = _usable(model)
-    with tempfile.TemporaryDirectory(prefix="aicore-sim-") as folder, _bars() as advance:
+    with tempfile.TemporaryDirectory(prefix="aicore-sim-") as folder, named_bars() as advance:
         report = asyncio.run(measure(Path(folder), plan, model=found, advance=advance))
     where = machine()
     _show(
@@ -80,7 +71,7 @@ def inference(
         raise CommandError(
             f"--model {model!r} is not on this machine; run `aicore-sim models pull`"
         )
-    with tempfile.TemporaryDirectory(prefix="aicore-sim-") as folder, _bars() as advance:
+    with tempfile.TemporaryDirectory(prefix="aicore-sim-") as folder, named_bars() as advance:
         report = asyncio.run(measure(Path(folder), plan, model=found, advance=advance))
     where = machine()
     _show(
@@ -90,30 +81,6 @@ def inference(
         model=found,
         json_output=json_output,
     )
-
-
-@contextmanager
-def _bars() -> Iterator[Callable[[str, int, int], None]]:
-    """Shows how far each measurement is, on standard error."""
-    console = Console(stderr=True)
-    with Progress(
-        TextColumn("{task.description:<26}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        disable=not console.is_terminal,
-    ) as bars:
-        tasks: dict[str, TaskID] = {}
-
-        def advance(name: str, done: int, total: int) -> None:
-            if name not in tasks:
-                tasks[name] = bars.add_task(name, total=total)
-                if not console.is_terminal:
-                    console.print(f"{name} …")
-            bars.update(tasks[name], completed=done)
-
-        yield advance
 
 
 def _show(

@@ -1,0 +1,1 @@
+"""How well a model chooses functions and answers: suites, verdicts and figures. No device."""
