@@ -43,8 +43,6 @@ from aicore_sim.service.model import DeviceModel, UnavailableBackend
 
 logger = logging.getLogger(__name__)
 
-CHUNK_SECONDS = 0.04
-"""Text of a model that is faster comes in pieces of several tokens, as on a phone."""
 LOCK_WAIT = 3.0
 STREAM_GRACE = 1.0
 START_FAILED = 1
@@ -296,7 +294,7 @@ def _backend(
         token_limit=profile.token_limit,
         name=name,
         prefix_memory_mb=profile.prefix_cache.memory_mb,
-        chunk_seconds=CHUNK_SECONDS,
+        chunk_seconds=profile.stream.chunk_seconds,
         prompts=prompts,
     )
 

@@ -115,6 +115,12 @@ class PrefixCacheProfile(_Table):
     """MiB that the model's state of earlier prompts may take on the host; 0 keeps none."""
 
 
+class StreamProfile(_Table):
+    chunk_seconds: float = Field(default=0.04, ge=0, le=60)
+    """Text that a real model writes sooner after a chunk, in seconds, comes in one chunk with what
+    follows; 0 gives a chunk for each token."""
+
+
 class TokenBucketQuota(_Table):
     """Device time is spent from a store that refills steadily."""
 
@@ -239,6 +245,7 @@ class DeviceProfile(_Table):
     speed: SpeedProfile = SpeedProfile()
     queue: QueueProfile = QueueProfile()
     prefix_cache: PrefixCacheProfile = PrefixCacheProfile()
+    stream: StreamProfile = StreamProfile()
     quota: QuotaProfile = QuotaProfile()
     platform: PlatformName
     sdk_int_full: int

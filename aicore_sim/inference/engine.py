@@ -157,6 +157,8 @@ class Engine:
         tokens = read_added_tokens(folder)
         # The library hides control tokens when it writes text; these are a part of the notation.
         self.notation_tokens = {tokens.control[mark]: mark for mark in self._dialect.control}
+        nul = self._encoder.nul_token
+        self._written = self.notation_tokens if nul is None else {**self.notation_tokens, nul: "\0"}
         self._folder = folder
         self._context = int(content["model"]["context_length"])
         self._search: dict[str, Any] = content.get("search", {})
@@ -210,7 +212,7 @@ class Engine:
             parser = self._dialect.parser(request)
             if not self.info.constrained:
                 parser = CheckedParser(parser, request)
-            answer = _Answer(self._tokenizer.create_stream(), self.notation_tokens, parser, emit)
+            answer = _Answer(self._tokenizer.create_stream(), self._written, parser, emit)
             reason: _Reason = "other"
             if _prefill(state, prompt, cancelled):
                 sampler = Sampler(request.sampling, self._search)
@@ -379,14 +381,14 @@ class _Answer:
     def __init__(
         self,
         stream: Any,
-        marks: Mapping[int, str],
+        written: Mapping[int, str],
         parser: OutputParser,
         emit: Callable[[Chunk], None],
     ) -> None:
-        """`marks`: what control tokens are written as."""
+        """`written`: what tokens are written as that the library would not write."""
         self.tokens = 0
         self._stream = stream
-        self._marks = marks
+        self._written = written
         self._parser = parser
         self._emit = emit
 
@@ -394,7 +396,7 @@ class _Answer:
         self.tokens += len(tokens)
         # The library's stream holds back the bytes of an unfinished character.
         text = "".join(
-            self._marks.get(int(token)) or self._stream.decode(int(token)) for token in tokens
+            self._written.get(int(token)) or self._stream.decode(int(token)) for token in tokens
         )
         self._send(self._parser.feed(text.replace("\ufffd", "")))
 

@@ -43,9 +43,10 @@ class AnswerParser:
     """Splits an answer into thoughts, text deltas and calls.
 
     However the answer is cut, the calls are the same and the deltas join to the same text. White
-    space next to a call or a thought belongs to the notation and is dropped. With `only_calls` the
-    answer was made to be calls, so the start of a mark at its end is a call that was cut off. A
-    `thought`, between two marks, can only come first.
+    space next to a call or a thought belongs to the notation and is dropped, except between two
+    words. With `only_calls` the answer was made to be calls, so the start of a mark at its end is a
+    call that was cut off. What stands between the two marks of `thought` is no text, wherever it
+    comes; with `thought_first` only at the beginning, for text in which the marks may be data.
     """
 
     def __init__(
@@ -54,41 +55,41 @@ class AnswerParser:
         *,
         only_calls: bool = False,
         thought: tuple[str, str] | None = None,
+        thought_first: bool = False,
     ) -> None:
         self._calls = calls
         self._only_calls = only_calls
-        self._thoughts = None if thought is None else _ThoughtReader(*thought)
+        self._thought = thought
+        self._thought_first = thought_first
         self._held = ""  # text that may yet turn out to be a mark, or white space before one
+        self._said = False  # text, since the beginning or the last call
         self._after_mark = False
+        self._gap = ""  # white space before a mark, for the case that text goes on behind it
         self._call: CallScanner | None = None
+        self._thinking: _ThoughtReader | None = None
 
     def feed(self, text: str) -> list[Chunk]:
         chunks: list[Chunk] = []
-        if self._thoughts is not None:
-            rest = self._thoughts.feed(text, chunks)
-            if rest is None:
-                return chunks
-            self._after_mark = self._thoughts.found
-            self._thoughts, text = None, rest
-        while text or self._call is None:
-            if self._call is None:
-                rest = self._feed_text(text, chunks)
-                if rest is None:
-                    break
-                self._call, text = self._calls.scanner(), rest
+        rest: str | None = text
+        while rest is not None:
+            if self._call is not None:
+                rest = self._call.feed(rest)
+                if rest is not None:
+                    rest = self._take(self._call, rest, chunks)
+            elif self._thinking is not None:
+                rest = self._thinking.feed(rest, chunks)
+                if rest is not None:
+                    self._thinking = None
             else:
-                ended = self._call.feed(text)
-                if ended is None:
-                    break
-                text = self._take(self._call, ended, chunks)
+                rest = self._feed_text(rest, chunks)
         return chunks
 
     def finish(self) -> list[Chunk]:
         """What is held back: text, or a call that never ended and so is malformed."""
         chunks: list[Chunk] = []
-        if self._thoughts is not None:
-            thoughts, self._thoughts = self._thoughts, None
-            chunks += self.feed(thoughts.finish(chunks))
+        if self._thinking is not None:
+            self._thinking.finish(chunks)
+            self._thinking = None
         while self._call is not None:
             scanner = self._call
             rest = scanner.salvage()
@@ -102,7 +103,7 @@ class AnswerParser:
         if self._only_calls and held.strip():
             chunks.append(_cut_off(held))
         elif held and not (self._after_mark and not held.strip()):
-            chunks.append(TextDelta(text=held.lstrip() if self._after_mark else held))
+            self._say(held, chunks)
         return chunks
 
     def _take(self, scanner: CallScanner, rest: str, chunks: list[Chunk]) -> str:
@@ -111,27 +112,57 @@ class AnswerParser:
         result = scanner.result()
         if isinstance(result, FunctionCall | MalformedCall):
             chunks.append(result)
-            self._after_mark = True
-            return rest
-        chunks.append(TextDelta(text=result))
-        self._after_mark = False
+            self._said, self._after_mark, self._gap = False, True, ""
+        else:
+            self._say(result, chunks)
         return rest
 
     def _feed_text(self, text: str, chunks: list[Chunk]) -> str | None:
-        """Emits text up to the next call; returns what follows its mark, None without one."""
-        opening = self._calls.opening
-        before, mark, rest = (self._held + text).partition(opening)
-        if mark:
-            self._held, ready = "", before.rstrip()
+        """Emits text up to the next call or thought; returns what follows its mark, None without
+        one."""
+        text = self._held + text
+        marks = self._marks(text)
+        at, opening = min(
+            ((text.find(mark), mark) for mark in marks if mark in text), default=(len(text), "")
+        )
+        before, self._held = text[:at], ""
+        if opening:
+            ready = before.rstrip()
         else:
-            ready = before[: len(before) - may_be_mark(before, opening)].rstrip()
+            held = max(may_be_mark(before, mark) for mark in marks)
+            ready = before[: len(before) - held].rstrip()
             if self._after_mark and not ready:
                 before = before.lstrip()
             self._held = before[len(ready) :]
         if ready:
-            chunks.append(TextDelta(text=ready.lstrip() if self._after_mark else ready))
-            self._after_mark = False
-        return rest if mark else None
+            self._say(ready, chunks)
+        if not opening:
+            return None
+        if self._said and not self._after_mark:
+            self._gap = before[len(ready) :]
+        self._after_mark = True
+        if opening == self._calls.opening:
+            self._call = self._calls.scanner()
+        else:
+            assert self._thought is not None, "only then its mark is looked for"
+            self._thinking = _ThoughtReader(self._thought[1])
+        return text[at + len(opening) :]
+
+    def _marks(self, text: str) -> tuple[str, ...]:
+        """What may begin something else than text."""
+        if self._thought is None:
+            return (self._calls.opening,)
+        opening = self._thought[0]
+        start = text.lstrip()
+        first = not self._said and (start.startswith(opening) or opening.startswith(start))
+        if self._thought_first and not first:
+            return (self._calls.opening,)
+        return (self._calls.opening, opening)
+
+    def _say(self, text: str, chunks: list[Chunk]) -> None:
+        text = self._gap + text.lstrip() if self._after_mark else text
+        self._said, self._after_mark, self._gap = True, False, ""
+        chunks.append(TextDelta(text=text))
 
 
 class TextParser:
@@ -168,25 +199,16 @@ class EndedByMark:
 
 
 class _ThoughtReader:
-    """The beginning of an answer, up to the end of its thought or to where there is none."""
+    """A thought, from behind its first mark to its second one."""
 
-    def __init__(self, opening: str, closing: str) -> None:
-        self._opening = opening
+    def __init__(self, closing: str) -> None:
         self._closing = closing
         self._held = ""
         self._said = False
-        self.found = False
 
     def feed(self, text: str, chunks: list[Chunk]) -> str | None:
         """Returns what follows the thought; None while it may still go on."""
-        self._held += text
-        if not self.found:
-            start = self._held.lstrip()
-            if not start.startswith(self._opening):
-                return None if self._opening.startswith(start) else self._held
-            self.found = True
-            self._held = start[len(self._opening) :]
-        thought, mark, rest = self._held.partition(self._closing)
+        thought, mark, rest = (self._held + text).partition(self._closing)
         if mark:
             self._emit(thought.rstrip(), chunks)
             return rest
@@ -195,13 +217,9 @@ class _ThoughtReader:
         self._emit(ready, chunks)
         return None
 
-    def finish(self, chunks: list[Chunk]) -> str:
-        """Returns text that was held back and is none of a thought."""
-        held, self._held = self._held, ""
-        if not self.found:
-            return held
-        self._emit(held.rstrip(), chunks)
-        return ""
+    def finish(self, chunks: list[Chunk]) -> None:
+        """The thought was cut off."""
+        self._emit(self._held.rstrip(), chunks)
 
     def _emit(self, text: str, chunks: list[Chunk]) -> None:
         text = text if self._said else text.lstrip()

@@ -116,6 +116,14 @@ class PromptEncoder:
         nul = self._nul(text)
         return nul.restored(self._tokens(nul.replaced(text)))
 
+    @property
+    def nul_token(self) -> int | None:
+        """The token of U+0000, which the library leaves out when it writes text."""
+        try:
+            return self._nul("\0").to_token
+        except UnencodableTextError:
+            return None
+
     def _tokens(self, text: str) -> Iterator[int]:
         # The library ignores a `Digits` pre-tokenizer, and then joins a space to the digit after
         # it. Encoding the text around that place piece by piece gives the trained tokens.

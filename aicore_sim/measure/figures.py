@@ -36,10 +36,14 @@ class Figure:
     unit: str
     target: float | None = None
     """At most this; None only informs."""
+    at_least: bool = False
+    """Whether `target` is to be reached, not to be kept below."""
 
     @property
     def met(self) -> bool | None:
-        return None if self.target is None else self.value <= self.target
+        if self.target is None:
+            return None
+        return self.value >= self.target if self.at_least else self.value <= self.target
 
     def facts(self) -> dict[str, Any]:
         """For JSON."""
@@ -48,7 +52,8 @@ class Figure:
     def shown(self) -> tuple[str, str, str]:
         """Value, target and whether it was met, for a table."""
         met = {True: "met", False: "MISSED", None: ""}[self.met]
-        target = "" if self.target is None else f"≤ {self.target:g} {self.unit}".rstrip()
+        sign = "≥" if self.at_least else "≤"
+        target = "" if self.target is None else f"{sign} {self.target:g} {self.unit}".rstrip()
         return f"{self.value:.4g} {self.unit}".rstrip(), target, met
 
 

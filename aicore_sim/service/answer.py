@@ -82,6 +82,9 @@ class Account:
             self._charge()
             self._trace.figures["output_tokens"] = said
             self._trace.figures["answer_chars"] = self._characters
+        if isinstance(chunk, MalformedCall):
+            figures = self._trace.figures
+            figures["malformed_calls"] = figures.get("malformed_calls", 0) + 1
 
     def _charge(self) -> None:
         self._run.device_seconds = device_seconds(

@@ -210,7 +210,7 @@ async def test_when_the_worker_dies_one_call_fails_and_the_one_in_line_goes_on(
         waiting = daemon.app.start("GenerateContent", prompt("Hi~"))
         await until(daemon, lambda device: device.waiting == 1)
         assert backend.worker_pid is not None
-        os.kill(backend.worker_pid, signal.SIGKILL)
+        os.kill(backend.worker_pid, signal.SIGSEGV)
         assert (await ended(stream)).error_code == 29
         async with asyncio.timeout(TIMEOUT):
             assert (await waiting.read()).WhichOneof("chunk") == "text"

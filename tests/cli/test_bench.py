@@ -41,6 +41,13 @@ def test_a_target_is_met_up_to_its_value(value: float, met: bool) -> None:
     assert figure.shown()[2] == ("met" if met else "MISSED")
 
 
+@pytest.mark.parametrize(("value", "met"), [(1.05, True), (1.04, False)])
+def test_a_target_to_be_reached_is_met_from_its_value_on(value: float, met: bool) -> None:
+    figure = Figure(name="ratio", value=value, unit="", target=1.05, at_least=True)
+    assert figure.met is met
+    assert figure.shown()[1:] == ("≥ 1.05", "met" if met else "MISSED")
+
+
 def test_a_figure_without_a_target_only_informs() -> None:
     figure = Figure(name="memory", value=123.456, unit="MB")
     assert (figure.met, figure.shown()) == (None, ("123.5 MB", "", ""))

@@ -308,19 +308,48 @@ async def test_a_fault_of_the_simulator_inside_a_tool_ends_the_run(shop: Device)
 
 
 @pytest.mark.requirement("agent.loop.unknown-tool")
-async def test_an_unknown_tool_is_answered_with_the_allowed_names(shop: Device) -> None:
-    shop.aicore.script([call("get_wether"), finish()], [text("Ok."), finish()])
+@pytest.mark.parametrize(
+    "name", ["get_wether", "arguments", "bar", "name", '{"k":3} | fetch_order_details']
+)
+async def test_an_unknown_tool_is_answered_with_the_allowed_names(shop: Device, name: str) -> None:
+    shop.aicore.script([call(name), finish()], [text("Ok."), finish()])
 
     events = await collect(shop_runner(shop).run_single_turn_async(say("?")))
 
     assert events[:2] == [
-        FunctionCall("get_wether", {}),
+        FunctionCall(name, {}),
         FunctionResponse(
-            "get_wether",
-            {"error": "There is no tool 'get_wether'. Allowed tools: fetch_order_details."},
+            name, {"error": f"There is no tool {name!r}. Allowed tools: fetch_order_details."}
         ),
     ]
     assert shop.host.executed == []
+
+
+@pytest.mark.requirement("agent.loop.thoughts-dropped")
+async def test_a_thought_of_the_model_is_in_no_event_and_in_no_history(shop: Device) -> None:
+    shop.aicore.script(
+        [
+            aicore_pb2.GenerateContentResponse(thought="An order?"),
+            call("fetch_order_details", orderId="A"),
+            finish(),
+        ],
+        [aicore_pb2.GenerateContentResponse(thought="It is out."), text("Out."), finish()],
+        [text("Yes."), finish()],
+    )
+    session = shop_runner(shop).get_or_create_session("s")
+
+    events = await collect(session.run_async(say("Where?")))
+    await collect(session.run_async(say("Sure?")))
+
+    assert events[2:] == [TextMessage("Out.", is_partial=True), TextMessage("Out.")]
+    assert [type(event) for event in events[:2]] == [FunctionCall, FunctionResponse]
+    assert [sent_values(content) for content in shop.aicore.requests[-1].contents] == [
+        ["Where?"],
+        [("call", "call_1", "fetch_order_details", {"orderId": "A"})],
+        [("response", "call_1", "fetch_order_details", {**ORDER, "orderId": "A"})],
+        ["Out."],
+        ["Sure?"],
+    ]
 
 
 @pytest.mark.requirement("agent.loop.malformed-call")

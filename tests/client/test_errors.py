@@ -86,7 +86,7 @@ def test_the_error_codes_are_those_of_the_phone() -> None:
     "common.error.message",
     "common.error.retry-delay",
 )
-@pytest.mark.parametrize(("sent", "shown"), [(9, 9), (28, 9), (606, 606), (-9999, -9999)])
+@pytest.mark.parametrize(("sent", "shown"), [(9, 9), (28, 9), (30, 30), (606, 606), (-9999, -9999)])
 async def test_a_code_survives_in_unary_calls_and_streams(
     device: Device, sent: int, shown: int
 ) -> None:
@@ -289,6 +289,30 @@ async def test_a_listener_that_never_answers_is_given_up_within_two_seconds(
         writer.close()
     assert raised.value.error_code == 601
     assert elapsed < 2
+
+
+@pytest.mark.requirement(
+    "agent.loop.unreachable-daemon", "aicore.error.daemon-dead", "common.error.no-grpc-error"
+)
+async def test_a_daemon_that_dies_between_two_calls_is_601_or_not_available(
+    device: Device,
+) -> None:
+    model = Generation.get_client(connection=device.connection)
+    device.aicore.script([text("a"), finish()])
+    await model.check_status()
+    await run_agent(device.connection)
+    await device.aicore_server.stop(0)
+
+    codes = []
+    for attempt in (model.check_status(), model.generate_content("x"), generate(device.connection)):
+        with pytest.raises(GenAiException) as raised:
+            await asyncio.wait_for(attempt, 5)
+        codes.append(raised.value.error_code)
+    with pytest.raises(GenAiException) as of_agent:
+        await asyncio.wait_for(run_agent(device.connection), 5)
+
+    assert codes == [601, 601, 601]
+    assert of_agent.value.error_code == GenAiException.ErrorCode.NOT_AVAILABLE
 
 
 @pytest.mark.requirement("agent.loop.unreachable-daemon", "common.error.no-grpc-error")

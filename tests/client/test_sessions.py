@@ -243,6 +243,55 @@ async def test_cancelling_during_a_tool_reaches_the_tool_and_rolls_the_turn_back
     assert last_conversation(device) == [["2"]]
 
 
+@pytest.mark.requirement("agent.loop.cancel-by-state")
+async def test_a_cancelled_turn_that_waits_is_removed_and_one_that_ended_stays(
+    device: Device, runner: AgentRunner
+) -> None:
+    hold = Hold()
+    device.aicore.script([text("one"), hold, finish()], [text("three"), finish()])
+    session = runner.get_or_create_session("s")
+    running, waiting = session.run_async(say("1")), session.run_async(say("2"))
+    first = asyncio.create_task(answer_of(running))
+    await within_time(hold.reached)
+    second = asyncio.create_task(answer_of(waiting))
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+    waiting.cancel()
+    with pytest.raises(GenAiException) as raised:
+        await asyncio.wait_for(second, 5)
+    assert raised.value.error_code == CANCELLED
+    hold.release.set()
+    assert await asyncio.wait_for(first, 5) == "one"
+    running.cancel()
+    assert await answer_of(session.run_async(say("3"))) == "three"
+
+    # The one that waited was never sent, and the one that had ended is remembered.
+    assert len(device.aicore.requests) == 2
+    assert last_conversation(device) == [["1"], ["one"], ["3"]]
+
+
+@pytest.mark.requirement("agent.loop.cancel-by-state")
+async def test_a_cancelled_turn_that_runs_takes_its_prompt_and_its_reply_along(
+    device: Device, runner: AgentRunner
+) -> None:
+    hold = Hold()
+    device.aicore.script([text("one"), finish()], [text("tw"), hold], [text("three"), finish()])
+    session = runner.get_or_create_session("s")
+    await answer_of(session.run_async(say("1")))
+    flow = session.run_async(say("2"))
+    running = asyncio.create_task(answer_of(flow))
+    await within_time(hold.reached)
+
+    flow.cancel()
+    with pytest.raises(GenAiException):
+        await asyncio.wait_for(running, 5)
+    await within_time(hold.cancelled)
+    await answer_of(session.run_async(say("3")))
+
+    assert last_conversation(device) == [["1"], ["one"], ["3"]]
+
+
 @pytest.mark.requirement("agent.session.turns-serialised")
 async def test_two_turns_of_one_session_run_one_after_the_other(
     device: Device, runner: AgentRunner

@@ -111,6 +111,7 @@ def test_cancelling_stops_within_two_tokens(synthetic_engine: Engine, stop_at: i
     assert len(chunks) == finish.usage.output_tokens
 
 
+@pytest.mark.requirement("aicore.generate.cancel-within-two-tokens")
 def test_cancelling_stops_a_long_prompt_before_it_is_read(synthetic_engine: Engine) -> None:
     asked: list[int] = []
 
@@ -124,6 +125,7 @@ def test_cancelling_stops_a_long_prompt_before_it_is_read(synthetic_engine: Engi
     assert asked == [0, 0]
 
 
+@pytest.mark.requirement("aicore.generate.after-cancel")
 def test_the_next_answer_after_a_cancelled_one_is_whole(synthetic_engine: Engine) -> None:
     request = ask_with_tools("Hi!", mode="required")
     synthetic_engine.generate(request, lambda chunk: None, lambda tokens: tokens > 2)

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aicore_sim.inference.backend import FunctionCall, MalformedCall, TextDelta, ThoughtDelta
+from aicore_sim.inference.backend import (
+    Chunk,
+    FunctionCall,
+    MalformedCall,
+    TextDelta,
+    ThoughtDelta,
+)
 from aicore_sim.inference.dialect import FUNCTION_GEMMA, MarkedDialect, MarkedNotation, to_json
 from aicore_sim.inference.marked_calls import MarkedCalls
 from aicore_sim.inference.output_parser import (
@@ -41,20 +47,32 @@ def parse(
     only_calls: bool = False,
     calls: CallNotation = HERMES,
     thought: tuple[str, str] | None = None,
+    thought_first: bool = False,
 ) -> list[Any]:
-    parser = AnswerParser(calls, only_calls=only_calls, thought=thought)
+    parser = AnswerParser(
+        calls, only_calls=only_calls, thought=thought, thought_first=thought_first
+    )
     chunks = []
     for start in range(0, len(text), size):
         chunks += parser.feed(text[start : start + size])
     chunks += parser.finish()
-    thoughts = "".join(chunk.text for chunk in chunks if isinstance(chunk, ThoughtDelta))
-    rest = [chunk for chunk in chunks if not isinstance(chunk, ThoughtDelta)]
-    assert not any(isinstance(chunk, ThoughtDelta) for chunk in chunks[len(chunks) - len(rest) :])
-    for chunk in rest:
+    for chunk in chunks:
         if isinstance(chunk, TextDelta):
             assert chunk.text
             assert calls is BARE or calls.opening not in chunk.text
-    return [*([ThoughtDelta(text=thoughts)] if thoughts else []), *merged(rest)]
+    return joined(chunks)
+
+
+def joined(chunks: list[Chunk]) -> list[Any]:
+    """The chunks as `merged` has them, and neighbouring pieces of a thought as one."""
+    result: list[Any] = []
+    for chunk in merged(chunks):
+        last = result[-1] if result else None
+        if isinstance(chunk, ThoughtDelta) and isinstance(last, ThoughtDelta):
+            result[-1] = ThoughtDelta(text=last.text + chunk.text)
+        else:
+            result.append(chunk)
+    return result
 
 
 ANSWERS = {
@@ -175,7 +193,28 @@ THOUGHTS = {
     ),
     "empty thought": ("<think>\n\n</think>\n\nHi", ["Hi"]),
     "no thought": ("<thin air", ["<thin air"]),
-    "thought in the middle": ("So <think>no</think>", ["So <think>no</think>"]),
+    "thought in the middle": (
+        "So\n<think>no, or </thin?</think>\n\n yes. ",
+        ["So", ThoughtDelta(text="no, or </thin?"), "\nyes. "],
+    ),
+    "thought after a call": (
+        call("f", {}) + "\n<think>And now?</think>\n\nDone.",
+        [FunctionCall(name="f", args={}), ThoughtDelta(text="And now?"), "Done."],
+    ),
+    "thought between words and a call": (
+        "I see. <think>Look.</think> " + call("f", {}) + " <think>x</think>",
+        [
+            "I see.",
+            ThoughtDelta(text="Look."),
+            FunctionCall(name="f", args={}),
+            ThoughtDelta(text="x"),
+        ],
+    ),
+    "marks of thoughts inside a string": (
+        call("f", {"html": "<think>no</think>"}),
+        [FunctionCall(name="f", args={"html": "<think>no</think>"})],
+    ),
+    "thought at the end": ("So. <think>Let me", ["So.", ThoughtDelta(text="Let me")]),
     "thought cut off": ("<think>Let me </thin", [ThoughtDelta(text="Let me </thin")]),
     "start of a mark": ("<thi", ["<thi"]),
     "nothing": ("  ", ["  "]),
@@ -185,10 +224,23 @@ THOUGHTS = {
 @pytest.mark.requirement("aicore.dialect.thoughts")
 @pytest.mark.parametrize("size", [1, 3, 8, 999])
 @pytest.mark.parametrize("name", THOUGHTS)
-def test_a_thought_at_the_beginning_is_kept_from_the_text(name: str, size: int) -> None:
+def test_a_thought_is_kept_from_the_text_wherever_it_comes(name: str, size: int) -> None:
     text, expected = THOUGHTS[name]
 
     assert parse(text, size, thought=THOUGHT) == expected
+
+
+@pytest.mark.requirement("aicore.dialect.thoughts")
+@pytest.mark.parametrize("size", [1, 3, 8, 999])
+def test_in_an_answer_of_json_only_a_thought_at_the_beginning_is_one(size: int) -> None:
+    data = '{"html": "<think>no</think>"}'
+    text = f" <think>As JSON.</think>\n{data}"
+
+    assert parse(text, size, thought=THOUGHT, thought_first=True) == [
+        ThoughtDelta(text="As JSON."),
+        data,
+    ]
+    assert parse(data, size, thought=THOUGHT, thought_first=True) == [data]
 
 
 BARE_ANSWERS = {
@@ -200,6 +252,7 @@ BARE_ANSWERS = {
         'Sure.\n{"name":"f","parameters":{}}\n{"name": "g", "parameters": {}} Done.',
         ["Sure.", FunctionCall(name="f", args={}), FunctionCall(name="g", args={}), "Done."],
     ),
+    "text and an object with a name": ('See {"name": "Ann"} here', ['See {"name": "Ann"} here']),
     "other JSON": ('As JSON: {"a": 1} and {"b": [2]}', ['As JSON: {"a": 1} and {"b": [2]}']),
     "an object with a name": ('{"name": "Ann", "age": 3}', ['{"name": "Ann", "age": 3}']),
     "a name that is none": (
@@ -222,7 +275,7 @@ BARE_ANSWERS = {
 }
 
 
-@pytest.mark.requirement("aicore.dialect.gemma")
+@pytest.mark.requirement("aicore.dialect.gemma", "aicore.generate.no-marker-in-text")
 @pytest.mark.parametrize("size", [1, 3, 8, 999])
 @pytest.mark.parametrize("name", BARE_ANSWERS)
 def test_bare_calls_read_the_same_however_the_answer_is_cut(name: str, size: int) -> None:
@@ -266,7 +319,7 @@ MARKED_ANSWERS = {
 }
 
 
-@pytest.mark.requirement("aicore.dialect.gemma")
+@pytest.mark.requirement("aicore.dialect.gemma", "aicore.generate.no-marker-in-text")
 @pytest.mark.parametrize("size", [1, 3, 8, 999])
 @pytest.mark.parametrize("name", MARKED_ANSWERS)
 def test_marked_calls_read_the_same_however_the_answer_is_cut(name: str, size: int) -> None:

@@ -106,7 +106,7 @@ async def test_the_backend_tells_what_is_warm_and_keeps_nothing_when_told_so(
     assert [usage.cached_input_tokens for usage in usages] == [0, 0]
 
 
-@pytest.mark.requirement("aicore.generate.cancel-within-two-tokens")
+@pytest.mark.requirement("aicore.generate.after-cancel", "aicore.generate.cancel-within-two-tokens")
 def test_after_a_hundred_cancelled_answers_the_first_token_takes_as_many_steps_as_before(
     recalling_dir: Path,
 ) -> None:
@@ -136,7 +136,7 @@ def test_after_a_hundred_cancelled_answers_the_first_token_takes_as_many_steps_a
     assert engine.warm.states == 1
 
 
-@pytest.mark.requirement("aicore.generate.cancel-within-two-tokens")
+@pytest.mark.requirement("aicore.generate.after-cancel", "aicore.generate.cancel-within-two-tokens")
 async def test_a_hundred_answers_broken_off_in_a_row_leave_the_worker_as_it_was(
     synthetic_dir: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -281,9 +281,13 @@ async def test_three_hundred_generations_leave_the_workers_memory_as_it_was(
 
         await generations(60)
         before = _resident_kib(backend.worker_pid)
+        evicted = backend.warm.evicted
         await generations(300)
         after = _resident_kib(backend.worker_pid)
+        warm = backend.warm
 
+    assert 0 < warm.bytes <= 2**20
+    assert warm.evicted > evicted
     assert after <= before * 1.05
 
 

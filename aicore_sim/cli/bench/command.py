@@ -57,11 +57,20 @@ def inference(
     model: Annotated[
         str, typer.Option(help="A model of `aicore-sim models list`, or a model folder.")
     ] = shared.DEFAULT_MODEL,
+    gguf: Annotated[
+        Path | None,
+        typer.Option(
+            help="The GGUF file that the model was made of: measures llama.cpp on it, too, where "
+            "llama-cpp-python is installed."
+        ),
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A few of each, to try it out.")] = False,
     json_output: shared.Json = False,
 ) -> None:
     """Measure decode speed, first tokens, warm prefixes, calls and memory of a real model."""
+    from aicore_sim.cli.bench.against_llama_cpp import require_same_weights
     from aicore_sim.cli.bench.inference import InferencePlan, measure
+    from aicore_sim.models.catalogue import find_model
 
     plan = InferencePlan()
     if quick:
@@ -71,8 +80,10 @@ def inference(
         raise CommandError(
             f"--model {model!r} is not on this machine; run `aicore-sim models pull`"
         )
+    if gguf is not None:
+        require_same_weights(find_model(found), gguf)  # before minutes of other measurements
     with tempfile.TemporaryDirectory(prefix="aicore-sim-") as folder, named_bars() as advance:
-        report = asyncio.run(measure(Path(folder), plan, model=found, advance=advance))
+        report = asyncio.run(measure(Path(folder), plan, model=found, advance=advance, gguf=gguf))
     where = machine()
     _show(
         f"Inference on {where['cores']} cores ({where['processor']}), greedy, quota off",

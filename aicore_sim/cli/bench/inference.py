@@ -7,9 +7,9 @@ import json
 import os
 import sys
 import time
-from asyncio.subprocess import DEVNULL, PIPE
-from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
+from asyncio.subprocess import PIPE
+from collections.abc import Callable
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,10 @@ from aicore_client import (
     GenerativeModel,
     TextPart,
 )
+from aicore_sim.cli.bench.against_llama_cpp import compare
 from aicore_sim.cli.bench.client import measured_daemon
 from aicore_sim.cli.bench.inference_prompts import PREFIX
+from aicore_sim.cli.bench.loops import BARE_LOOP, loop
 from aicore_sim.cli.control import CommandError
 from aicore_sim.inference.cores import usable_cores
 from aicore_sim.measure.figures import Figure, median
@@ -39,7 +41,6 @@ MEMORY_RATIO = 1.05
 
 _STORY = "Write a long story about a lighthouse, its keeper and a storm."
 _STREAMS = 4
-_LINE_LIMIT = 2**20
 _CHILD_SECONDS = 1800.0
 
 # Quota is off, and four may run at once, so that what holds them up is the worker.
@@ -93,11 +94,17 @@ class _Answer:
 
 
 async def measure(
-    folder: Path, plan: InferencePlan, *, model: str, advance: Advance
+    folder: Path,
+    plan: InferencePlan,
+    *,
+    model: str,
+    advance: Advance,
+    gguf: Path | None = None,
 ) -> InferenceReport:
     """Measure everything on a model that is on this machine.
 
-    Raises CommandError, and ModelNotFound.
+    With `gguf`, the file that the model was made of, also against llama.cpp where that is
+    installed. Raises CommandError, and ModelNotFound.
     """
     report = InferenceReport()
     model_dir = find_model(model)
@@ -105,38 +112,45 @@ async def measure(
     profile.write_text(_PROFILE)
     part = folder / "daemon"
     part.mkdir()
+    prompt = await asyncio.to_thread(_encoded, model_dir, _STORY)
     async with measured_daemon(part, profile=str(profile), model=model) as raw:
         await raw.warmup()
         async with DeviceConnection(raw.address, "unix:/nowhere", raw.token) as connection:
             client = Generation.get_client(connection=connection)
-            await _decode(client, model_dir, plan, report, advance)
+            await _decode(client, model_dir, prompt, plan, report, advance)
             await _first_tokens(client, plan, report, advance)
             await _streams(client, plan, report, advance)
     advance("the engine alone", 0, 1)
     _engine(await _engine_facts(model_dir, plan), report)
     advance("the engine alone", 1, 1)
+    filler = await asyncio.to_thread(_encoded, model_dir, PREFIX)
+    figures, notes = await compare(
+        model_dir, gguf, filler, prompt, pairs=plan.pairs, output=plan.output, advance=advance
+    )
+    report.figures += figures
+    report.notes += notes
     return report
 
 
 async def _decode(
     client: GenerativeModel,
     model_dir: Path,
+    tokens: list[int],
     plan: InferencePlan,
     report: InferenceReport,
     advance: Advance,
 ) -> None:
-    tokens = await asyncio.to_thread(_encoded, model_dir, _STORY)
     ratios: list[float] = []
     ours: list[float] = []
     theirs: list[float] = []
-    async with _bare_loop(model_dir) as bare:
+    async with loop(BARE_LOOP, str(model_dir), str(usable_cores())) as bare:
         for number in range(plan.pairs + 1):
             # Which of the two comes first alternates, so that neither profits from the other.
             if number % 2:
                 mine = (await _answer(client, _STORY, output=plan.output)).per_token
-                alone = await _bare(bare, tokens, plan.output)
+                alone = (await bare.generate(tokens, plan.output)).per_token
             else:
-                alone = await _bare(bare, tokens, plan.output)
+                alone = (await bare.generate(tokens, plan.output)).per_token
                 mine = (await _answer(client, _STORY, output=plan.output)).per_token
             if number:
                 ours.append(mine)
@@ -249,46 +263,6 @@ def _encoded(model_dir: Path, text: str) -> list[int]:
     from aicore_sim.inference.engine import Engine
 
     return Engine(model_dir, threads=1).encode(ask(text))
-
-
-@asynccontextmanager
-async def _bare_loop(model_dir: Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "aicore_sim.inference.bare_loop",
-        str(model_dir),
-        str(usable_cores()),
-        stdin=PIPE,
-        stdout=PIPE,
-        stderr=DEVNULL,
-        limit=_LINE_LIMIT,
-        start_new_session=True,
-    )
-    try:
-        await _line(process)
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
-
-
-async def _bare(process: asyncio.subprocess.Process, tokens: list[int], output: int) -> float:
-    """Seconds of a token. Raises CommandError."""
-    assert process.stdin is not None, "started with a pipe"
-    process.stdin.write(json.dumps({"tokens": tokens, "output": output}).encode() + b"\n")
-    facts = await _line(process)
-    return float(facts["rest_seconds"]) / max(1, int(facts["output"]) - 1)
-
-
-async def _line(process: asyncio.subprocess.Process) -> dict[str, Any]:
-    assert process.stdout is not None, "started with a pipe"
-    line = await asyncio.wait_for(process.stdout.readline(), _CHILD_SECONDS)
-    if not line:
-        raise CommandError("the bare loop of the engine ended early")
-    found: dict[str, Any] = json.loads(line)
-    return found
 
 
 async def _engine_facts(model_dir: Path, plan: InferencePlan) -> dict[str, Any]:

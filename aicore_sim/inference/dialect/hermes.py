@@ -97,7 +97,12 @@ class HermesDialect:
 
     def parser(self, request: GenerateRequest) -> OutputParser:
         calls = MarkedJsonCalls(self.call_open, self.call_close, arguments="arguments")
-        return AnswerParser(calls, only_calls=only_calls(request), thought=_THOUGHT)
+        return AnswerParser(
+            calls,
+            only_calls=only_calls(request),
+            thought=_THOUGHT,
+            thought_first=request.response_schema is not None,
+        )
 
     def _system_text(self, request: GenerateRequest) -> str:
         said = self._guarded(request.system_instruction.strip())

@@ -128,7 +128,12 @@ class MarkedDialect:
     def parser(self, request: GenerateRequest) -> OutputParser:
         thought = self._of.thought and (f"{self._of.thought[0]}thought\n", self._of.thought[1])
         calls = MarkedCalls(*self._of.call, quote=self._of.quote)
-        parser = AnswerParser(calls, only_calls=only_calls(request), thought=thought)
+        parser = AnswerParser(
+            calls,
+            only_calls=only_calls(request),
+            thought=thought,
+            thought_first=request.response_schema is not None,
+        )
         # Left to itself such a model would make up the response to its own call.
         return EndedByMark(parser, self._of.response[0])
 
