@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,9 @@ from scripts.conversion.measure import (  # noqa: E402
     tokens_of,
 )
 from scripts.conversion.rewrite import Graphs, shipped_graphs, write_variant  # noqa: E402
+
+PIECE = 1024
+"""Tokens of a sequence; the logits of one take 200 MB."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,13 +71,8 @@ def compare(source: Path, folder: Path, options: argparse.Namespace) -> tuple[in
         else:
             matrices = float_matrices(model, options.adapter_size)
             graphs[variant.name] = write_variant(folder, f"variant{number}", variant, matrices)
-    tokens = tokens_of(TEXT.read_text(encoding="utf-8"), folder)[: model.shape.context - 1]
-    expected = logits(folder, graphs[REFERENCE.name].all_logits, tokens)
-    quality = {
-        name: divergence(expected, logits(folder, found.all_logits, tokens))
-        for name, found in graphs.items()
-    }
-    del expected
+    tokens = tokens_of(options.text.read_text(encoding="utf-8"), folder)
+    quality = divergences(folder, graphs, tokens, min(PIECE, model.shape.context - 1))
     speeds: dict[str, list[Speed]] = {name: [] for name in graphs}
     for turn in range(options.rounds):  # in turns, so that a busy moment hits no layout alone
         print(f"speed, round {turn + 1} of {options.rounds}", file=sys.stderr, flush=True)
@@ -92,6 +90,26 @@ def compare(source: Path, folder: Path, options: argparse.Namespace) -> tuple[in
     return len(tokens), rows
 
 
+def divergences(
+    folder: Path, graphs: Mapping[str, Graphs], tokens: list[int], piece: int
+) -> dict[str, Divergence]:
+    """Of each layout from the reference, over sequences of at most `piece` tokens."""
+    found: dict[str, list[Divergence]] = {name: [] for name in graphs}
+    pieces = [tokens[start : start + piece] for start in range(0, len(tokens), piece)]
+    for part in pieces:
+        expected = logits(folder, graphs[REFERENCE.name].all_logits, part)
+        for name, graph in graphs.items():
+            found[name].append(divergence(expected, logits(folder, graph.all_logits, part)))
+    shares = [len(part) / len(tokens) for part in pieces]
+    return {
+        name: Divergence(
+            mean_kl=sum(s * one.mean_kl for s, one in zip(shares, parts, strict=True)),
+            top1=sum(s * one.top1 for s, one in zip(shares, parts, strict=True)),
+        )
+        for name, parts in found.items()
+    }
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("gguf", type=Path, help="a Llama GGUF that the conversion takes")
@@ -100,6 +118,9 @@ def main() -> int:
         "--rounds", type=int, default=3, help="speed measurements a layout; 0 leaves speed out"
     )
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument(
+        "--text", type=Path, default=TEXT, help="measure on another text, in pieces of 1,024 tokens"
+    )
     parser.add_argument(
         "--adapter-size",
         type=float,

@@ -24,6 +24,7 @@ from scripts.conversion.layouts import (
 from scripts.conversion.matrices import Floats, float_matrices
 from scripts.conversion.measure import Divergence, divergence, logits, speed
 from scripts.conversion.rewrite import shipped_graphs, write_variant
+from tests.models import synthetic
 from tests.models.llama_reference import ReferenceLlama
 from tests.models.synthetic import write_gguf
 
@@ -147,6 +148,22 @@ def test_the_command_reports_every_layout(tiny_gguf: Path) -> None:
     assert layouts[REFERENCE.name]["mean_kl"] == 0
     assert layouts[SHIPPED.name]["decode"] is None
     assert 0 < layouts[SHIPPED.name]["megabytes"] < layouts[REFERENCE.name]["megabytes"]
+
+
+def test_another_text_can_be_measured_on_and_a_missing_one_is_named(
+    tiny_gguf: Path, tmp_path: Path
+) -> None:
+    text = tmp_path / "own.txt"
+    text.write_text("An order of 12 lamps. " * 12)  # more tokens than the context has
+
+    done = _command("--json", "--rounds", "0", "--text", str(text), str(tiny_gguf))
+    missing = _command("--text", str(tmp_path / "no.txt"), str(tiny_gguf))
+
+    facts = json.loads(done.stdout)
+    assert facts["tokens"] > synthetic.CONTEXT
+    assert 0 < facts["layouts"][0]["mean_kl"] < KL
+    assert missing.returncode == 2
+    assert "no.txt" in missing.stderr
 
 
 def test_the_command_refuses_what_the_conversion_refuses(tmp_path: Path) -> None:
