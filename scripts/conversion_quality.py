@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from aicore_sim.measure.figures import machine, median  # noqa: E402 - needs the path above
+from aicore_sim.models.adapter import Adapter  # noqa: E402
 from aicore_sim.models.convert import convert  # noqa: E402
 from aicore_sim.models.errors import UnsupportedModel  # noqa: E402
 from aicore_sim.models.gguf_weights import GgufModel  # noqa: E402
@@ -62,8 +63,8 @@ class Row:
 
 def compare(source: Path, folder: Path, options: argparse.Namespace) -> tuple[int, list[Row]]:
     """The number of tokens that quality was measured on, and the rows of the table."""
-    convert(source, folder, lambda done, total: None)
-    model = GgufModel(source)
+    convert(source, folder, lambda done, total: None, adapter=options.adapter)
+    model = GgufModel(source, Adapter(options.adapter) if options.adapter else None)
     graphs: dict[str, Graphs] = {}
     for number, variant in enumerate(VARIANTS):
         if variant is SHIPPED and not options.adapter_size:
@@ -121,6 +122,7 @@ def main() -> int:
     parser.add_argument(
         "--text", type=Path, default=TEXT, help="measure on another text, in pieces of 1,024 tokens"
     )
+    parser.add_argument("--adapter", type=Path, metavar="NPZ", help="merge this adapter first")
     parser.add_argument(
         "--adapter-size",
         type=float,

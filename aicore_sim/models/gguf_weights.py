@@ -137,15 +137,13 @@ class GgufModel:
     def matrix(self, name: str) -> Int8Blocks:
         """A matrix as 8-bit blocks; Q8_0 is taken over exactly, all else is rounded."""
         tensor = self._tensors[name]
-        adapter = self._adapter if self._adapter and name in self._adapter.matrices else None
+        exact = tensor.tensor_type == _Type.Q8_0 and not self._changed(name)
         columns, rows = (int(size) for size in tensor.shape)
         q = np.empty((rows, columns), dtype=np.uint8)
         scales = np.empty((rows, columns // BLOCK), dtype=np.float32)
         for start in range(0, rows, _ROWS_AT_ONCE):
             part = slice(start, min(start + _ROWS_AT_ONCE, rows))
-            if adapter is not None:
-                blocks = quantized(self._floats(name, part) + adapter.change(name, part))
-            elif tensor.tensor_type == _Type.Q8_0:
+            if exact:
                 blocks = _q8_0_blocks(tensor.data[part])
             else:
                 blocks = quantized(self.floats(name, part))
@@ -153,9 +151,15 @@ class GgufModel:
         return Int8Blocks(q=q, scales=scales)
 
     def floats(self, name: str, rows: slice = slice(None)) -> npt.NDArray[np.float32]:
-        """A tensor as floats, without rounding: (rows, columns), or (length,) of a vector."""
+        """A tensor without rounding, merged: (rows, columns), or (length,) of a vector."""
         tensor = self._tensors[name]
-        return np.asarray(dequantize(tensor.data[rows], tensor.tensor_type), dtype=np.float32)
+        values = np.asarray(dequantize(tensor.data[rows], tensor.tensor_type), dtype=np.float32)
+        if self._adapter is not None and self._changed(name):
+            values = values + self._adapter.change(name, rows)
+        return values
+
+    def _changed(self, name: str) -> bool:
+        return self._adapter is not None and name in self._adapter.matrices
 
     def _check_rotation(self) -> None:
         """Longer contexts by a scaled rotation; a factor alone means linear scaling."""
