@@ -92,7 +92,9 @@ class GgufModel:
         try:
             reader = gguf.GGUFReader(path)
         except (ValueError, IndexError, KeyError, TypeError, struct.error) as error:
-            raise UnsupportedModel(f"{path.name!r} is not a readable GGUF file: {error}") from error
+            raise UnsupportedModel(
+                f"{path.name!r} is not a GGUF file, or a cut or damaged one: {error}."
+            ) from error
         self._name = path.name
         self._fields = reader.fields
         architecture = self.text("general.architecture")
@@ -101,11 +103,7 @@ class GgufModel:
                 f"{path.name!r} has the architecture {architecture!r}; only 'llama' is converted. "
                 "Use an ONNX Runtime GenAI folder of that model instead."
             )
-        scaling = self.optional("llama.rope.scaling.type", "none")
-        if scaling != "none":
-            raise UnsupportedModel(
-                f"{path.name!r} scales its rotary embedding ({scaling!r}), which is not converted."
-            )
+        self._check_rotation()
         self._tensors = {tensor.name: tensor for tensor in reader.tensors}
         self.shape = self._read_shape()
         self.has_own_head = "output.weight" in self._tensors
@@ -116,7 +114,12 @@ class GgufModel:
 
     def optional(self, key: str, default: Any) -> Any:
         field = self._fields.get(key)
-        return default if field is None else field.contents()
+        try:
+            return default if field is None else field.contents()
+        except UnicodeDecodeError as error:
+            raise UnsupportedModel(
+                f"{self._name!r} is damaged: the text at {key!r} is no UTF-8."
+            ) from error
 
     def required(self, key: str) -> Any:
         value = self.optional(key, None)
@@ -129,52 +132,81 @@ class GgufModel:
 
     def vector(self, name: str) -> npt.NDArray[np.float32]:
         """A float vector, for example the weight of a norm."""
-        return self._floats(name, slice(None)).reshape(-1)
+        return self.floats(name).reshape(-1)
 
     def matrix(self, name: str) -> Int8Blocks:
         """A matrix as 8-bit blocks; Q8_0 is taken over exactly, all else is rounded."""
         tensor = self._tensors[name]
-        adapter = self._adapter if self._adapter and name in self._adapter.matrices else None
+        exact = tensor.tensor_type == _Type.Q8_0 and not self._changed(name)
         columns, rows = (int(size) for size in tensor.shape)
         q = np.empty((rows, columns), dtype=np.uint8)
         scales = np.empty((rows, columns // BLOCK), dtype=np.float32)
         for start in range(0, rows, _ROWS_AT_ONCE):
             part = slice(start, min(start + _ROWS_AT_ONCE, rows))
-            if adapter is not None:
-                blocks = quantized(self._floats(name, part) + adapter.change(name, part))
-            elif tensor.tensor_type == _Type.Q8_0:
+            if exact:
                 blocks = _q8_0_blocks(tensor.data[part])
             else:
-                blocks = quantized(self._floats(name, part))
+                blocks = quantized(self.floats(name, part))
             q[part], scales[part] = blocks.q, blocks.scales
         return Int8Blocks(q=q, scales=scales)
 
-    def _floats(self, name: str, rows: slice) -> npt.NDArray[np.float32]:
+    def floats(self, name: str, rows: slice = slice(None)) -> npt.NDArray[np.float32]:
+        """A tensor without rounding, merged: (rows, columns), or (length,) of a vector."""
         tensor = self._tensors[name]
-        return np.asarray(dequantize(tensor.data[rows], tensor.tensor_type), dtype=np.float32)
+        values = np.asarray(dequantize(tensor.data[rows], tensor.tensor_type), dtype=np.float32)
+        if self._adapter is not None and self._changed(name):
+            values = values + self._adapter.change(name, rows)
+        return values
+
+    def _changed(self, name: str) -> bool:
+        return self._adapter is not None and name in self._adapter.matrices
+
+    def _check_rotation(self) -> None:
+        """Longer contexts by a scaled rotation; a factor alone means linear scaling."""
+        kind = self.optional("llama.rope.scaling.type", "none")
+        if kind != "none":
+            raise UnsupportedModel(
+                f"{self._name!r} scales its rotary embedding ({kind!r}), which is not converted."
+            )
+        for key in ("llama.rope.scaling.factor", "llama.rope.scale_linear"):
+            factor = self.optional(key, 1.0)
+            if factor not in (0, 1):
+                raise UnsupportedModel(
+                    f"{self._name!r} scales its rotary embedding ({key!r} is {factor!r}), "
+                    "which is not converted."
+                )
 
     def _read_shape(self) -> LlamaShape:
-        hidden = int(self.required("llama.embedding_length"))
-        heads = int(self.required("llama.attention.head_count"))
-        head_size = int(self.optional("llama.attention.key_length", hidden // heads))
-        rotated = int(self.optional("llama.rope.dimension_count", head_size))
+        hidden = self._count("llama.embedding_length")
+        heads = self._count("llama.attention.head_count")
+        head_size = self._count("llama.attention.key_length", hidden // heads)
+        rotated = self._count("llama.rope.dimension_count", head_size)
         if rotated != head_size:
             raise UnsupportedModel(
                 f"{self._name!r} rotates {rotated} of {head_size} values of a head; "
                 "only whole heads are converted."
             )
         return LlamaShape(
-            layers=int(self.required("llama.block_count")),
+            layers=self._count("llama.block_count"),
             hidden=hidden,
-            feed_forward=int(self.required("llama.feed_forward_length")),
+            feed_forward=self._count("llama.feed_forward_length"),
             heads=heads,
-            kv_heads=int(self.optional("llama.attention.head_count_kv", heads)),
+            kv_heads=self._count("llama.attention.head_count_kv", heads),
             head_size=head_size,
             vocabulary=len(self.required("tokenizer.ggml.tokens")),
-            context=int(self.required("llama.context_length")),
+            context=self._count("llama.context_length"),
             rope_base=float(self.optional("llama.rope.freq_base", 10_000.0)),
             norm_epsilon=float(self.required("llama.attention.layer_norm_rms_epsilon")),
         )
+
+    def _count(self, key: str, default: int | None = None) -> int:
+        """A positive number; some models have a list there, a number for each layer."""
+        value = self.required(key) if default is None else self.optional(key, default)
+        if not isinstance(value, int) or value < 1:
+            raise UnsupportedModel(
+                f"{self._name!r}: {key!r} is {value!r}; converted is one number for all layers."
+            )
+        return value
 
     def _expected_tensors(self) -> dict[str, tuple[int, ...]]:
         """Name to (columns, rows) of every tensor that the graph has a place for."""

@@ -32,7 +32,7 @@ _LOGITS = "logits"
 def write_graphs(model: GgufModel, folder: Path, on_layer: Callable[[], None]) -> None:
     """Writes both graphs and their data file; `on_layer` is called once a layer."""
     with (folder / DATA).open("wb") as data:
-        builder = _GraphBuilder(model.shape, data)
+        builder = _GraphBuilder(model.shape, TensorFile(data, DATA))
         builder.add_embedding(model.matrix("token_embd.weight"))
         for layer in range(model.shape.layers):
             builder.add_layer(model, layer)
@@ -53,13 +53,41 @@ def unrotated(blocks: Int8Blocks, heads: int) -> Int8Blocks:
     The file interleaves the two halves of each head, because its own runtime rotates neighbouring
     values; GroupQueryAttention rotates the halves against each other.
     """
-    rows = blocks.q.shape[0]
-    order = np.arange(rows).reshape(heads, rows // heads // 2, 2).swapaxes(1, 2).reshape(-1)
-    return blocks.rows(order)
+    return blocks.rows(unrotated_order(blocks.q.shape[0], heads))
+
+
+def unrotated_order(rows: int, heads: int) -> npt.NDArray[np.intp]:
+    """Which row of the file comes where in the graph, for `unrotated`."""
+    return np.arange(rows).reshape(heads, rows // heads // 2, 2).swapaxes(1, 2).reshape(-1)
+
+
+class TensorFile:
+    """Appends tensors to an open file beside the graphs that refer to it."""
+
+    def __init__(self, file: BinaryIO, location: str) -> None:
+        """`location` is the file's name, relative to the graphs."""
+        self._file = file
+        self._location = location
+
+    def store(self, name: str, values: npt.NDArray[Any]) -> Any:
+        """The initializer of a graph whose values are now in the file."""
+        self._file.write(b"\0" * (-self._file.tell() % _ALIGNMENT))
+        offset = self._file.tell()
+        self._file.write(np.ascontiguousarray(values).data)
+        tensor = TensorProto(
+            name=name,
+            data_type=helper.np_dtype_to_tensor_dtype(values.dtype),
+            dims=values.shape,
+            data_location=TensorProto.EXTERNAL,
+        )
+        facts = (("location", self._location), ("offset", offset), ("length", values.nbytes))
+        for key, value in facts:
+            tensor.external_data.add(key=key, value=str(value))
+        return tensor
 
 
 class _GraphBuilder:
-    def __init__(self, shape: LlamaShape, data: BinaryIO) -> None:
+    def __init__(self, shape: LlamaShape, data: TensorFile) -> None:
         self._shape = shape
         self._data = data
         self._nodes: list[Any] = []
@@ -96,10 +124,10 @@ class _GraphBuilder:
         self.store_weights("embedding", blocks)
         # The same bytes as the output layer's, seen as a plain matrix.
         self._initializers.append(
-            _alias(self._initializer("embedding.q"), "embedding.rows", blocks.q.shape)
+            alias(self._initializer("embedding.q"), "embedding.rows", blocks.q.shape)
         )
         self._initializers.append(
-            _alias(
+            alias(
                 self._initializer("embedding.scales"), "embedding.row_scales", blocks.scales.shape
             )
         )
@@ -261,30 +289,20 @@ class _GraphBuilder:
         self._initializers.append(onnx.numpy_helper.from_array(values, name))
 
     def _store(self, name: str, values: npt.NDArray[Any]) -> None:
-        self._data.write(b"\0" * (-self._data.tell() % _ALIGNMENT))
-        offset = self._data.tell()
-        self._data.write(np.ascontiguousarray(values).data)
-        tensor = TensorProto(
-            name=name,
-            data_type=helper.np_dtype_to_tensor_dtype(values.dtype),
-            dims=values.shape,
-            data_location=TensorProto.EXTERNAL,
-        )
-        for key, value in (("location", DATA), ("offset", offset), ("length", values.nbytes)):
-            tensor.external_data.add(key=key, value=str(value))
-        self._initializers.append(tensor)
+        self._initializers.append(self._data.store(name, values))
 
     def _initializer(self, name: str) -> Any:
         return next(tensor for tensor in self._initializers if tensor.name == name)
 
 
-def _alias(tensor: Any, name: str, dims: Sequence[int]) -> Any:
-    alias = TensorProto()
-    alias.CopyFrom(tensor)
-    alias.name = name
-    del alias.dims[:]
-    alias.dims.extend(dims)
-    return alias
+def alias(tensor: Any, name: str, dims: Sequence[int]) -> Any:
+    """The same bytes under another name and with other dimensions."""
+    other = TensorProto()
+    other.CopyFrom(tensor)
+    other.name = name
+    del other.dims[:]
+    other.dims.extend(dims)
+    return other
 
 
 def _value(name: str, kind: int, dims: Sequence[str | int]) -> Any:

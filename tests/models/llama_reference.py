@@ -52,11 +52,12 @@ class ReferenceLlama:
         k = self._rotated((x @ weights["attn_k"].T).reshape(length, kv_heads, -1))
         v = (x @ weights["attn_v"].T).reshape(length, kv_heads, -1)
         k, v = (np.repeat(part, heads // kv_heads, axis=1) for part in (k, v))
-        scores = np.einsum("qhd,khd->hqk", q, k) / np.sqrt(np.float32(q.shape[2]))
+        q, k, v = (part.swapaxes(0, 1) for part in (q, k, v))  # (heads, positions, head size)
+        scores = q @ k.swapaxes(1, 2) / np.sqrt(np.float32(q.shape[2]))
         scores = np.where(np.tri(length, dtype=bool), scores, -np.inf)
         weight = np.exp(scores - scores.max(axis=2, keepdims=True))
         weight /= weight.sum(axis=2, keepdims=True)
-        attended = np.einsum("hqk,khd->qhd", weight, v).reshape(length, -1)
+        attended = (weight @ v).swapaxes(0, 1).reshape(length, -1)
         return np.asarray(attended @ weights["attn_output"].T, dtype=np.float32)
 
     def _rotated(self, x: Floats) -> Floats:

@@ -46,9 +46,14 @@ def write_gguf(
     architecture: str = "llama",
     split_rule: str = "smollm",
     tensors: Mapping[str, npt.NDArray[np.float32] | None] | None = None,
-    metadata: Mapping[str, str | int] | None = None,
+    metadata: Mapping[str, str | int | float | list[int]] | None = None,
+    empty: Mapping[str, str] | None = None,
 ) -> Path:
-    """Writes a model with fixed random weights; `tensors` replaces, adds or (None) drops some."""
+    """Writes a model with fixed random weights.
+
+    `tensors` replaces, adds or (None) drops some. `empty` replaces some by two rows of one block
+    of zeros of the type named, for types that nothing here can write.
+    """
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_context_length(CONTEXT)
     writer.add_embedding_length(HIDDEN)
@@ -73,10 +78,19 @@ def write_gguf(
     for key, value in (metadata or {}).items():
         if isinstance(value, int):
             writer.add_uint32(key, value)
+        elif isinstance(value, float):
+            writer.add_float32(key, value)
+        elif isinstance(value, list):
+            writer.add_array(key, value)
         else:
             writer.add_string(key, value)
     weights: dict[str, Any] = {**_weights(len(tokens), own_head), **(tensors or {})}
     for name, values in weights.items():
+        if name in (empty or {}):
+            unwritable = gguf.GGMLQuantizationType[(empty or {})[name]]
+            block_bytes = gguf.GGML_QUANT_SIZES[unwritable][1]
+            writer.add_tensor(name, np.zeros((2, block_bytes), np.uint8), raw_dtype=unwritable)
+            continue
         if values is None:
             continue
         kind = "F32" if values.ndim == 1 else matrices

@@ -15,7 +15,7 @@ import pytest
 from aicore_sim.models import graph
 from aicore_sim.models.convert import convert
 from aicore_sim.models.errors import UnsupportedModel
-from aicore_sim.models.gguf_weights import GgufModel, quantized, stacked
+from aicore_sim.models.gguf_weights import SUPPORTED_TYPES, GgufModel, quantized, stacked
 from tests.models import synthetic
 from tests.models.llama_reference import Floats, ReferenceLlama
 from tests.models.synthetic import write_gguf
@@ -26,25 +26,18 @@ TOKENS = np.random.default_rng(7).integers(3, 259, 40).tolist()
 ROUNDING = 0.1
 
 
-def test_every_step_gives_the_logits_of_the_reference(tmp_path: Path) -> None:
-    for matrices, embedding, own_head in (
-        ("Q4_1", "Q8_0", False),
-        ("Q4_0", "F16", True),
-        ("F32", "BF16", False),
-        ("Q5_0", "Q5_1", False),
-    ):
-        source = write_gguf(
-            tmp_path / f"{matrices}.gguf",
-            matrices=matrices,
-            embedding=embedding,
-            own_head=own_head,
-        )
-        generator = _generator(_converted(source, tmp_path / matrices))
+@pytest.mark.parametrize("own_head", [False, True], ids=["tied", "own head"])
+@pytest.mark.parametrize("kind", SUPPORTED_TYPES)
+def test_every_step_gives_the_logits_of_the_reference(
+    kind: str, own_head: bool, tmp_path: Path
+) -> None:
+    source = write_gguf(tmp_path / "model.gguf", matrices=kind, embedding=kind, own_head=own_head)
+    generator = _generator(_converted(source, tmp_path / "model"))
 
-        steps = [_logits_after(generator, [token]) for token in TOKENS]
+    steps = [_logits_after(generator, [token]) for token in TOKENS]
 
-        expected = ReferenceLlama(source).logits(TOKENS)
-        assert _relative_error(np.stack(steps), expected) < ROUNDING, matrices
+    expected = ReferenceLlama(source).logits(TOKENS)
+    assert _relative_error(np.stack(steps), expected) < ROUNDING
 
 
 def test_a_whole_prompt_gives_the_same_logits_in_both_graphs(
@@ -165,6 +158,16 @@ class Refused:
     [
         Refused(named="qwen2", arguments={"architecture": "qwen2"}),
         Refused(named="yarn", arguments={"metadata": {"llama.rope.scaling.type": "yarn"}}),
+        Refused(named="is 4.0", arguments={"metadata": {"llama.rope.scaling.factor": 4.0}}),
+        Refused(named="is 2.0", arguments={"metadata": {"llama.rope.scale_linear": 2.0}}),
+        Refused(
+            named="rope_freqs.weight",
+            arguments={"tensors": {"rope_freqs.weight": np.ones(8, np.float32)}},
+        ),
+        Refused(named="[2, 1]", arguments={"metadata": {"llama.attention.head_count_kv": [2, 1]}}),
+        Refused(named="is 'many'", arguments={"metadata": {"llama.attention.key_length": "many"}}),
+        Refused(named="Q4_K", arguments={"empty": {"blk.0.ffn_up.weight": "Q4_K"}}),
+        Refused(named="Q6_K", arguments={"empty": {"token_embd.weight": "Q6_K"}}),
         Refused(named="8 of 16", arguments={"metadata": {"llama.rope.dimension_count": 8}}),
         Refused(named="llama-bpe", arguments={"split_rule": "llama-bpe"}),
         Refused(named="TQ1_0", arguments={"embedding": "TQ1_0"}),
@@ -194,16 +197,31 @@ def test_a_model_that_has_no_place_in_the_graph_is_refused_by_name(
     assert case.named in str(caught.value)
 
 
-def test_a_file_that_is_no_gguf_or_a_cut_one_is_refused(tiny_gguf: Path, tmp_path: Path) -> None:
-    text, cut, shorter = (tmp_path / name for name in ("text.gguf", "cut.gguf", "shorter.gguf"))
-    text.write_text("not a model")
-    whole = tiny_gguf.read_bytes()
-    cut.write_bytes(whole[:500])
-    shorter.write_bytes(whole[:-20_000])
+def test_a_file_that_is_no_gguf_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "text.gguf"
+    path.write_text("not a model")
 
-    for path in (text, cut, shorter):
-        with pytest.raises(UnsupportedModel, match=path.name):
+    with pytest.raises(UnsupportedModel, match=r"text\.gguf"):
+        GgufModel(path)
+
+
+def test_a_file_that_is_cut_anywhere_is_refused(tiny_gguf: Path, tmp_path: Path) -> None:
+    whole = tiny_gguf.read_bytes()
+    path = tmp_path / "cut.gguf"
+
+    for length in (0, 3, 30, *range(500, len(whole), 1009), len(whole) - 1):
+        path.write_bytes(whole[:length])
+        with pytest.raises(UnsupportedModel, match=r"cut\.gguf"):
             GgufModel(path)
+
+
+def test_text_of_a_damaged_file_is_refused_with_its_key(tiny_gguf: Path, tmp_path: Path) -> None:
+    path = tmp_path / "damaged.gguf"
+    whole = tiny_gguf.read_bytes()
+    path.write_bytes(whole.replace(b"\x05\0\0\0\0\0\0\0llama", b"\x05\0\0\0\0\0\0\0\xffllam", 1))
+
+    with pytest.raises(UnsupportedModel, match=r"general\.architecture"):
+        GgufModel(path)
 
 
 def _converted(
