@@ -52,7 +52,7 @@ DEFAULT_MODEL = CatalogueModel(
     licence="Apache-2.0",
     homepage="https://huggingface.co/HuggingFaceTB/SmolLM2-135M-Instruct",
     adapter="smollm2-135m-instruct",
-    adapter_sha256="80e472f259dbaf88f25326e46a520007eb63993ca1f8108d320b138d431c1a21",
+    adapter_sha256="ce52e7e6dd017a2147ae5a1a95b65b462275e5e36a7dd4de2345f7da151a0bea",
 )
 PLAIN_MODEL = replace(
     DEFAULT_MODEL, name="smollm2-135m-instruct-plain", adapter="", adapter_sha256=""
