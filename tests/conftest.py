@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,6 +22,12 @@ _VARIABLES = (
     "all_proxy",
     "grpc_proxy",
 )
+
+
+def pytest_configure() -> None:
+    """A shell that starts the suite in the background has it, and all it starts, ignore Ctrl-C."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import onnxruntime_genai as og
 
-from aicore_sim.inference.backend import Part
+from aicore_sim.inference.backend import GenerateRequest, Part
 from aicore_sim.inference.dialect import HermesDialect
 from aicore_sim.inference.tokens import PromptEncoder
-from scripts.adapter.conversations import Example
 from scripts.adapter.prompt import DIALECT, answer_text
 
 END_OF_TURN = "<|im_end|>"
@@ -25,12 +24,16 @@ class ExampleEncoder:
         self._encoder = PromptEncoder(self._tokenizer, folder)
         self.end = int(self._tokenizer.encode(END_OF_TURN)[0])
 
-    def prompt(self, example: Example) -> list[int]:
-        return self._encoder.encode_prompt(self._dialect.prompt(example.request))
+    def prompt(self, request: GenerateRequest) -> list[int]:
+        return self._encoder.encode_prompt(self._dialect.prompt(request))
 
     def answer(self, parts: Sequence[Part]) -> list[int]:
         """The answer's tokens, with the one that ends the turn."""
         return [*self._encoder.encode(answer_text(parts)), self.end]
+
+    def text(self, text: str) -> list[int]:
+        """The tokens of a text outside of any conversation."""
+        return self._encoder.encode(text)
 
     def decode(self, tokens: Sequence[int]) -> str:
         import numpy as np

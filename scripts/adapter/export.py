@@ -12,7 +12,9 @@ from pathlib import Path
 import gguf
 import numpy as np
 import numpy.typing as npt
+import torch
 from safetensors.numpy import load_file
+from safetensors.torch import load_file as load_torch
 
 from scripts.adapter.base_model import PROJECTIONS
 
@@ -24,11 +26,7 @@ _NAME = re.compile(r"\.layers\.(\d+)\.(\w+\.\w+_proj)\.lora_([AB])\.weight$")
 
 def export(adapter: Path, source: Path, target: Path) -> None:
     """Names and order of rows become those of the GGUF; the scale goes into `b`."""
-    fields = gguf.GGUFReader(source).fields
-    heads = {
-        "attn_q": int(fields["llama.attention.head_count"].contents()),
-        "attn_k": int(fields["llama.attention.head_count_kv"].contents()),
-    }
+    heads = _heads(source)
     parts: dict[str, npt.NDArray[np.float16]] = {}
     for key, values in sorted(load_file(adapter).items()):
         found = _NAME.search(key)
@@ -44,6 +42,43 @@ def export(adapter: Path, source: Path, target: Path) -> None:
         parts[f"blk.{layer}.{stored}.weight.{side.lower()}"] = part.astype(np.float16)
     with target.open("wb") as file:
         np.savez_compressed(file, allow_pickle=False, **parts)
+
+
+def _heads(source: Path) -> dict[str, int]:
+    fields = gguf.GGUFReader(source).fields
+    return {
+        "attn_q": int(fields["llama.attention.head_count"].contents()),
+        "attn_k": int(fields["llama.attention.head_count_kv"].contents()),
+    }
+
+
+def start_weights(start: Path, source: Path) -> dict[str, torch.Tensor]:
+    """A trained adapter's weights by their names in peft, from either form of file."""
+    if start.suffix != ".npz":
+        return load_torch(start)
+    heads = _heads(source)
+    names = {stored: name for name, stored in PROJECTIONS.items()}
+    parts: dict[str, torch.Tensor] = {}
+    with np.load(start, allow_pickle=False) as archive:
+        for key in archive.files:
+            _, layer, stored, _, side = key.split(".")
+            part = archive[key].astype(np.float32)
+            if side == "b":
+                part = part / SCALE
+                if stored in heads:
+                    part = _halves(part, heads[stored])
+            name = (
+                f"base_model.model.model.layers.{layer}.{names[stored]}.lora_{side.upper()}.weight"
+            )
+            parts[name] = torch.from_numpy(np.ascontiguousarray(part))
+    return parts
+
+
+def _halves(rows: npt.NDArray[np.float32], heads: int) -> npt.NDArray[np.float32]:
+    """What `_interleaved` was given."""
+    count, rank = rows.shape
+    pairs = rows.reshape(heads, count // heads // 2, 2, rank)
+    return pairs.swapaxes(1, 2).reshape(count, rank)
 
 
 def _interleaved(rows: npt.NDArray[np.float32], heads: int) -> npt.NDArray[np.float32]:

@@ -28,7 +28,7 @@ def main() -> None:
     print(f"{options.count} examples with {functions:.1f} functions on average")
     for form in get_args(Declarations):
         encoder = ExampleEncoder(options.model, HermesDialect(declarations=form))
-        whole = mean(len(encoder.prompt(example)) for example in examples)
+        whole = mean(len(encoder.prompt(example.request)) for example in examples)
         bare = mean(len(encoder.prompt(_without_tools(example))) for example in examples)
         print(f"{form}: {whole - bare:.0f} tokens of declarations, {whole:.0f} of the whole prompt")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,11 +21,14 @@ from safetensors.torch import load_file, save_file
 from torch.nn import functional
 from transformers import LlamaForCausalLM
 
+from aicore_sim.inference.backend import GenerateRequest
 from aicore_sim.inference.warm_states import common_prefix
 from scripts.adapter.base_model import PROJECTIONS, load_base
 from scripts.adapter.conversations import Example, Writer
 from scripts.adapter.domains import Split
 from scripts.adapter.encode import ExampleEncoder
+from scripts.adapter.export import start_weights
+from scripts.adapter.general import General, answered, openings
 from scripts.adapter.prompt import answer_text
 
 LONGEST = 900
@@ -102,17 +106,62 @@ class Batches:
 
 
 def encode(encoder: ExampleEncoder, example: Example) -> Row:
-    prompt = encoder.prompt(example)
+    prompt = encoder.prompt(example.request)
     return Row(tokens=prompt + encoder.answer(example.answer), prompt_length=len(prompt))
 
 
-def loss_of(model: Any, packed: Packed) -> torch.Tensor:
-    """Mean cross entropy of the answers. Only their positions go through the head."""
+class GeneralBatches:
+    """Requests that concern no function. Group `n` depends only on the seed and `n`."""
+
+    def __init__(self, encoder: ExampleEncoder, known: Sequence[General], seed: int) -> None:
+        self._encoder = encoder
+        self._known = known
+        self._seed = seed
+
+    def bare(self, number: int) -> Packed:
+        """Conversations without functions, and texts; each of their tokens is to be predicted."""
+        rng = random.Random(f"general {self._seed} {number}")
+        texts = [self._encoder.text(opening) for opening in rng.sample(openings(), 3)]
+        texts += [self._tokens(each.request, each) for each in rng.sample(self._known, 7)]
+        return pack([Row(tokens=tokens, prompt_length=1) for tokens in texts])
+
+    def offered(self, number: int) -> Packed:
+        """Questions to an app whose functions have nothing to do with them."""
+        rng = random.Random(f"offered {self._seed} {number}")
+        shared = Writer("train", self._seed * 1_000_003 + number).group(1)[0].request
+        rows = []
+        for each in rng.sample(self._known, 6):
+            request = shared.model_copy(update={"contents": each.request.contents})
+            prompt = self._encoder.prompt(request)
+            rows.append(Row(tokens=self._tokens(request, each), prompt_length=len(prompt)))
+        return pack([row for row in rows if len(row.tokens) <= LONGEST] or rows[:1])
+
+    def _tokens(self, request: GenerateRequest, answered: General) -> list[int]:
+        answer = self._encoder.text(answered.text)
+        end = [self._encoder.end] if answered.ended else []
+        return [*self._encoder.prompt(request), *answer, *end]
+
+
+def logits_of(model: Any, packed: Packed) -> torch.Tensor:
+    """Only the positions that matter go through the head."""
     found = model.base_model.model.model(
         packed.tokens, attention_mask=packed.mask, position_ids=packed.positions
     )
-    logits = model.base_model.model.lm_head(found.last_hidden_state[0, packed.at])
-    return functional.cross_entropy(logits.float(), packed.wanted)
+    logits: torch.Tensor = model.base_model.model.lm_head(found.last_hidden_state[0, packed.at])
+    return logits.float()
+
+
+def loss_of(model: Any, packed: Packed) -> torch.Tensor:
+    """Mean cross entropy of the answers."""
+    return functional.cross_entropy(logits_of(model, packed), packed.wanted)
+
+
+def divergence_of(model: Any, packed: Packed) -> torch.Tensor:
+    """Mean Kullback-Leibler divergence from what the model predicts without its adapter."""
+    with torch.no_grad(), model.disable_adapter():
+        plain = functional.log_softmax(logits_of(model, packed), dim=-1)
+    tuned = functional.log_softmax(logits_of(model, packed), dim=-1)
+    return functional.kl_div(tuned, plain, log_target=True, reduction="batchmean")
 
 
 def learning_rate(step: int, steps: int, peak: float) -> float:
@@ -134,7 +183,10 @@ def measure(
         example = next(writer.examples())
         wanted = answer_text(example.answer)
         got = greedy(
-            model, encoder.prompt(example), encoder.end, len(encoder.answer(example.answer)) + 12
+            model,
+            encoder.prompt(example.request),
+            encoder.end,
+            len(encoder.answer(example.answer)) + 12,
         )
         text = encoder.decode(got)
         kind = "call" if any(part.kind == "function_call" for part in example.answer) else "text"
@@ -179,9 +231,13 @@ def train(options: argparse.Namespace) -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     history: list[dict[str, Any]] = []
     if options.start is not None:
-        set_peft_model_state_dict(model, load_file(options.start))
+        set_peft_model_state_dict(model, start_weights(options.start, options.gguf))
     first = resume(model, optimizer, history, options.out)
     batches = Batches(encoder, "train", options.seed, options.size)
+    general = None
+    if options.plain is not None:
+        known = answered(options.plain, options.out / "general.jsonl")
+        general = GeneralBatches(encoder, known, options.seed)
     model.train()
     began, seen = time.monotonic(), 0
     for step in range(first, options.steps):
@@ -193,15 +249,25 @@ def train(options: argparse.Namespace) -> None:
                 loss = loss_of(model, packed)
             (loss / options.groups).backward()
             seen += packed.tokens.numel()
+        entry: dict[str, Any] = {"step": step + 1, "loss": round(loss.item(), 4)}
+        if general is not None:
+            packed = general.bare(step)
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                apart = divergence_of(model, packed)
+            apart.backward()
+            entry["divergence"] = round(apart.item(), 4)
+            if step % 3 == 0:
+                with torch.autocast("cpu", dtype=torch.bfloat16):
+                    loss = loss_of(model, general.offered(step))
+                (loss / options.groups).backward()
         torch.nn.utils.clip_grad_norm_(trained, 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        entry: dict[str, Any] = {"step": step + 1, "loss": round(loss.item(), 4)}
         done = step + 1 == options.steps
         if (step + 1) % options.measure_every == 0 or done:
             entry |= measure(model, encoder, split="validation", count=options.measure, seed=1)
         history.append(entry)
-        if (step + 1) % 5 == 0 or len(entry) > 2:
+        if (step + 1) % 5 == 0 or done:
             speed = seen / (time.monotonic() - began)
             recent = [row["loss"] for row in history[-20:]]
             mean = sum(recent) / len(recent)
@@ -252,7 +318,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--groups", type=int, default=2, help="groups of examples in a step")
     parser.add_argument("--size", type=int, default=8, help="examples in a group")
-    parser.add_argument("--start", type=Path, help="an adapter to begin with")
+    parser.add_argument("--start", type=Path, help="an adapter to begin with, exported or not")
+    parser.add_argument("--plain", type=Path, help="the plain model's folder, to keep its answers")
     parser.add_argument("--rate", type=float, default=8e-4)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)

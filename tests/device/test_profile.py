@@ -70,6 +70,7 @@ def test_the_pixel_10_is_what_its_sources_say() -> None:
         },
         "queue": {"slots": 1, "waiting": 8, "fail_fast": False},
         "prefix_cache": {"memory_mb": 512},
+        "stream": {"chunk_seconds": 0.04},
         "platform": "android-17.2",
         "sdk_int_full": 3_700_002,
         "app_functions": {

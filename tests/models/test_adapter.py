@@ -203,4 +203,4 @@ def test_training_and_daemon_make_the_same_tokens_of_every_kind_of_example(
     for category in CATEGORIES:
         for _ in range(10):
             example = writer.write(category)
-            assert training.prompt(example) == daemon.encode(example.request), category
+            assert training.prompt(example.request) == daemon.encode(example.request), category
