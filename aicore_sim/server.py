@@ -33,7 +33,9 @@ from aicore_sim.device.profile import (
 from aicore_sim.device.virtual_clock import DeviceClock
 from aicore_sim.inference.backend import Backend
 from aicore_sim.inference.model_folder import PromptOptions
-from aicore_sim.inference.scripted import ScriptedBackend, ScriptError, load_script
+from aicore_sim.inference.script import OTHERWISE, Otherwise, Script, ScriptError
+from aicore_sim.inference.script_file import load_script
+from aicore_sim.inference.scripted import ScriptedBackend
 from aicore_sim.policy.download import ByteSource
 from aicore_sim.rpc.server import AddressError, RunningServer, start_server, stop_event
 from aicore_sim.service import aicore, clock, control
@@ -47,6 +49,8 @@ LOCK_WAIT = 3.0
 STREAM_GRACE = 1.0
 START_FAILED = 1
 _SCRIPTED = "scripted"
+_WITHOUT_SCRIPT: dict[str, Otherwise] = {name: name for name in OTHERWISE if name != "error"}
+"""Models that are a script of nothing but what answers the rest."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +58,8 @@ class ServeOptions:
     """What `aicore-sim serve` was told."""
 
     model: str
-    """`scripted:FILE`, `scripted` (an empty script), a model folder, or a catalogue name."""
+    """`scripted:FILE`, `scripted` (an empty script), `echo`, `auto`, a model folder, or a catalogue
+    name."""
     home: DeviceHome
     profile: str = DEFAULT_PROFILE
     """Name of a shipped device profile, or the path of a TOML file."""
@@ -176,7 +181,9 @@ class AicoreServer:
         self._stack.callback(connection.close)
         mode = ClockMode.VIRTUAL if options.clock == "virtual" else ClockMode.REAL
         time = self._given_clock or device_clock(connection, mode)
-        backend = self._given_backend or _backend(options.model, profile, time, options.prompts)
+        backend = self._given_backend or _backend(
+            options.model, profile, time, options.prompts, options.seed
+        )
         home.write_private(home.profile_path, profile.model_dump_json())
         self._model = make_model(
             backend, profile, name=options.model, clock=time, pace=options.pace
@@ -187,7 +194,7 @@ class AicoreServer:
             connection=connection,
             clock=time,
             model=self._model,
-            source=_download_source(self._model, profile, options.prompts),
+            source=_download_source(self._model, profile, options),
             seed=options.seed,
             pace=options.pace,
         )
@@ -267,17 +274,26 @@ def _profile(options: ServeOptions) -> DeviceProfile:
 
 
 def _backend(
-    model: str, profile: DeviceProfile, device_clock: Clock, prompts: PromptOptions
+    model: str,
+    profile: DeviceProfile,
+    device_clock: Clock,
+    prompts: PromptOptions,
+    seed: int,
 ) -> Backend:
     """A model that is not there is a state of the device, not a failed start."""
     kind, _, script = model.partition(":")
-    if kind == _SCRIPTED:
-        steps = load_script(Path(script)) if script else ()
+    if kind == _SCRIPTED or model in _WITHOUT_SCRIPT:
+        if script:
+            made = load_script(Path(script))
+        else:
+            made = Script(otherwise=_WITHOUT_SCRIPT.get(model, "error"))
         limit = max(
             (feature.token_limit for feature in profile.served_features()),
             default=profile.token_limit,
         )
-        return ScriptedBackend(steps, clock=device_clock, token_limit=limit)
+        if made.otherwise == "auto":
+            logger.info("what the script does not say is automatic, from seed=%d", seed)
+        return ScriptedBackend(made, clock=device_clock, token_limit=limit, seed=seed)
     # ONNX Runtime is loaded only for the model that needs it.
     from aicore_sim.inference.onnx_backend import OnnxBackend
     from aicore_sim.models.catalogue import CATALOGUE, catalogue_model, find_model
@@ -300,7 +316,7 @@ def _backend(
 
 
 def _download_source(
-    model: DeviceModel, profile: DeviceProfile, prompts: PromptOptions
+    model: DeviceModel, profile: DeviceProfile, options: ServeOptions
 ) -> ByteSource | None:
     """A model of the catalogue is really downloaded; None simulates the download of any other."""
     from aicore_sim.models.catalogue import catalogue_model
@@ -314,7 +330,9 @@ def _download_source(
 
     async def arrived() -> None:
         if isinstance(model.backend, UnavailableBackend):
-            made = await asyncio.to_thread(_backend, model.name, profile, model.clock, prompts)
+            made = await asyncio.to_thread(
+                _backend, model.name, profile, model.clock, options.prompts, options.seed
+            )
             await model.replace(made)
             await model.wait_loaded()
 

@@ -109,10 +109,10 @@ def test_the_device_is_set_as_shown(project: Path, environment: dict[str, str]) 
 
 
 def test_the_script_of_the_documentation_is_a_script() -> None:
-    from aicore_sim.inference.scripted import parse_script
+    from aicore_sim.inference.script_file import parse_script
 
-    [text] = _blocks("yaml", (ROOT / "docs" / "scripts.md").read_text())
-    assert len(parse_script(text, source="docs/scripts.md")) == 8
+    text = _blocks("yaml", (ROOT / "docs" / "scripts.md").read_text())[0]
+    assert len(parse_script(text, source="docs/scripts.md").steps) == 8
 
 
 def test_the_functions_of_an_android_app_run_as_the_page_shows(

@@ -42,7 +42,7 @@ Model = Annotated[
     str,
     typer.Option(
         help="A model of `aicore-sim models list`, the folder of an ONNX Runtime GenAI model, or "
-        "scripted:FILE."
+        "scripted:FILE; echo repeats what it is told, auto calls every function once."
     ),
 ]
 Dialect = Annotated[
@@ -242,12 +242,13 @@ def check_model(model: str) -> str:
         if path.is_file():
             return f"scripted:{path.absolute()}"
         raise CommandError(f"--model {model!r}: there is no script at {str(path)!r}", exit_code=2)
-    if model in ("default", "scripted", *names):
+    if model in ("default", "scripted", "echo", "auto", *names):
         return model
     if Path(model).is_dir():
         return str(Path(model).absolute())
     raise CommandError(
-        f"--model {model!r} is neither a folder, nor scripted:FILE, nor one of {', '.join(names)}",
+        f"--model {model!r} is neither a folder, nor scripted:FILE, nor one of "
+        f"echo, auto, {', '.join(names)}",
         exit_code=2,
     )
 

@@ -1,6 +1,6 @@
 """The format of a script: what a scripted model answers, step by step.
 
-A script is a YAML list; each generation takes the next step::
+A script is a YAML list of steps; each generation takes the next one::
 
     - thought: Which order?
       text: Let me look.
@@ -11,32 +11,34 @@ A script is a YAML list; each generation takes the next step::
     - text: Your order is in transit.
       chunk_size: 10
     - error: {code: 9}
+      repeat: 2
+
+or a table, where rules answer what fits them, in any order, before the steps are asked::
+
+    rules:
+      - when: {caller: com.example.notes}
+        text: I am the notes app's model.
+    steps:
+      - text: Your order is in transit.
+    otherwise: echo
 
 What a step says comes in the order of its keys, a thought always first.
 """
 
 from __future__ import annotations
 
-import math
 import re
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, get_args
 
-import yaml
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    JsonValue,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
 from aicore_sim.device.errors import GenAiCode
 from aicore_sim.inference.backend import (
     Chunk,
     FunctionCall,
+    GenerateRequest,
     MalformedCall,
     TextDelta,
     ThoughtDelta,
@@ -44,20 +46,13 @@ from aicore_sim.inference.backend import (
 
 _SAYS = ("thought", "text", "function_calls", "malformed_call", "error", "finish_reason")
 
-MAX_SCRIPT_BYTES = 1024 * 1024
-MAX_VALUES = 50_000
-"""Of a whole script. It is read while the device waits, so it has to be read in a moment."""
-MAX_DEPTH = 30
-"""Lists and tables inside one another in the arguments of a call, as on the wire."""
 MAX_DELAY = 366 * 24 * 3600.0
+MAX_REPEAT = 10_000
 _INT32_MIN, _INT32_MAX = -(2**31), 2**31 - 1
-_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
-_ARGS_AT = 3
-"""How deep the arguments of a call lie in a step: `function_calls`, number, `args`."""
-_MAX_NESTING = 200  # what recursive readers bear; a step that is nested deeper is refused by name
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_MERGE = "tag:yaml.org,2002:merge"
-_Path = tuple[str | int, ...]
+
+Otherwise = Literal["error", "echo", "auto"]
+"""What answers a request that no rule and no step is left for."""
+OTHERWISE: tuple[Otherwise, ...] = get_args(Otherwise)
 
 
 class ScriptError(ValueError):
@@ -86,7 +81,7 @@ def _code_of(given: object) -> object:
                 f"{', '.join(GenAiCode.__members__)}"
             )
         return int(GenAiCode[given])
-    return given
+    return int(given) if isinstance(given, GenAiCode) else given
 
 
 class ScriptedError(_Table):
@@ -108,16 +103,31 @@ class ScriptedUsage(_Table):
     """Device time of the answer; without it, its tokens at the speed of the device's profile."""
 
 
+def _pattern(given: object) -> object:
+    if isinstance(given, str):
+        try:
+            re.compile(given)
+        except re.error as error:
+            raise ValueError(f"{given!r} is no regular expression: {error}") from None
+    return given
+
+
 class Expectation(_Table):
-    """What the request must look like, or it is not the one the step was written for."""
+    """What a request must look like. Absent keys are not looked at."""
 
     tool: str | None = None
     """A function that the request declares."""
     last_message_contains: str | None = None
     """Part of the last content: of its text, or of its function responses as JSON."""
+    last_message_matches: Annotated[str | None, BeforeValidator(_pattern)] = None
+    """A regular expression (Python's `re.search`) for the same text."""
+    caller: str | None = None
+    """The package that asks."""
 
 
 class Step(_Table):
+    """One answer. Made in Python, `order` is that of the arguments."""
+
     text: str | None = None
     chunks: list[str] | None = None
     """The text as it is streamed. Excludes `chunk_size`; alone, it is also the text."""
@@ -134,9 +144,18 @@ class Step(_Table):
     finish_reason: Literal["stop", "max_tokens", "other"] = "stop"
     usage: ScriptedUsage = ScriptedUsage()
     expect: Expectation | None = None
+    repeat: int = Field(default=1, ge=1, le=MAX_REPEAT)
+    """Generations in a row that the step answers."""
     order: tuple[str, ...] = Field(default=(), exclude=True)
-    """The keys as they were written, `chunks` being `text`; set by `parse_script`, never by a
-    script."""
+    """What it says, in the order of the keys, `chunks` being `text`; never written in a script."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _ordered(cls, data: Any) -> Any:
+        if isinstance(data, dict) and "order" not in data:
+            keys = dict.fromkeys("text" if key == "chunks" else str(key) for key in data)
+            return {**data, "order": tuple(key for key in keys if key in _SAYS)}
+        return data
 
     @model_validator(mode="after")
     def _consistent(self) -> Step:
@@ -193,74 +212,75 @@ class Step(_Table):
         return said
 
 
-def parse_script(text: str, *, source: str) -> tuple[Step, ...]:
-    """Read a script. `source` is what messages call it, for example the file's path.
+class Rule(Step):
+    """An answer for every request that fits `when`, or for the first `times` of them."""
 
-    Raises ScriptError naming the step, from 1, and the key that is wrong, or the limit that the
-    script is over.
-    """
-    size = len(text.encode(errors="replace"))
-    if size > MAX_SCRIPT_BYTES:
-        raise _too_big(source, f"it has {size} bytes, at most {MAX_SCRIPT_BYTES} are read")
-    try:
-        _check_shape(text, source)
-        found = yaml.load(text, _LOADER)  # a safe loader
-    except yaml.YAMLError as error:
-        raise ScriptError(f"script {source!r} is not YAML: {error}") from None
-    except ScriptError:
-        raise
-    except (ValueError, TypeError, AttributeError, LookupError, OverflowError) as error:
-        # PyYAML lets such errors out for a value that does not fit its tag, like `!!int x`.
-        raise ScriptError(f"script {source!r} has a value that is not YAML: {error}") from None
-    if found is None:
-        return ()
-    if not isinstance(found, list):
-        raise ScriptError(f"script {source!r}: expected a list of steps, not {_kind(found)}")
-    steps, values = [], 0
-    for number, raw in enumerate(found, 1):
-        where = f"script {source!r}, step {number}"
-        if not isinstance(raw, dict):
-            raise ScriptError(f"{where}: expected keys and values, not {_kind(raw)}")
-        values += _check_values(raw, where, at_most=MAX_VALUES - values)
-        steps.append(_step(raw, where))
-    return tuple(steps)
+    when: Expectation
+    times: int | None = Field(default=None, ge=1, le=MAX_REPEAT)
+
+    @model_validator(mode="after")
+    def _is_a_rule(self) -> Rule:
+        if not self.when.model_fields_set:
+            raise ValueError(f"'when' needs one of {', '.join(Expectation.model_fields)}")
+        for key in ("expect", "repeat"):
+            if key in self.model_fields_set:
+                raise ValueError(f"{key!r} belongs to steps; a rule has 'when' and 'times'")
+        return self
 
 
-def load_script(path: Path) -> tuple[Step, ...]:
-    """Read a script file. Raises ScriptError, also for a file that cannot be read."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_SCRIPT_BYTES + 1)
-        if len(data) > MAX_SCRIPT_BYTES:
-            raise _too_big(str(path), f"at most {MAX_SCRIPT_BYTES} bytes are read")
-        text = data.decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ScriptError(f"cannot read script {str(path)!r}: {error}") from None
-    return parse_script(text, source=str(path))
+Answering = Callable[[GenerateRequest], "Step | str | Awaitable[Step | str]"]
+"""Makes the answer to a request: a step, or a text."""
 
 
-def _too_big(source: str, reason: str) -> ScriptError:
-    return ScriptError(f"script {source!r} is too big: {reason}; cut it into several scripts")
+@dataclass(frozen=True, kw_only=True)
+class Computed:
+    """A step that a Python function answers, in the process of the device."""
+
+    function: Answering
+    expect: Expectation | None = None
+    repeat: int = 1
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.repeat <= MAX_REPEAT:
+            raise ValueError(f"repeat: {self.repeat!r} is not from 1 to {MAX_REPEAT}")
+
+    @property
+    def name(self) -> str:
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
+    def describe(self) -> str:
+        return f"function {self.name}"
 
 
-def _check_shape(text: str, source: str) -> None:
-    """Refuses, before anything is built, what would take long or deep recursion to build."""
-    depth = values = 0
-    for event in yaml.parse(text, _LOADER):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        elif isinstance(event, yaml.ScalarEvent) and (
-            event.tag == _MERGE if event.tag else event.value == "<<" and event.implicit[0]
-        ):
-            raise ScriptError(f"script {source!r}: merge keys ('<<') are not supported")
-        values += isinstance(event, yaml.NodeEvent)
-        if depth > _MAX_NESTING:
-            line = f", line {event.start_mark.line + 1}" if event.start_mark else ""
-            raise ScriptError(f"script {source!r}{line}: nested more than {_MAX_NESTING} levels")
-        if values > MAX_VALUES:
-            raise _too_big(source, f"it has over {MAX_VALUES} values")
+@dataclass(frozen=True, kw_only=True)
+class ComputedRule:
+    """A rule that a Python function answers, in the process of the device."""
+
+    when: Expectation
+    function: Answering
+    times: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.when.model_fields_set:
+            raise ValueError(f"'when' needs one of {', '.join(Expectation.model_fields)}")
+        if self.times is not None and not 1 <= self.times <= MAX_REPEAT:
+            raise ValueError(f"times: {self.times!r} is not from 1 to {MAX_REPEAT}")
+
+    @property
+    def name(self) -> str:
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
+    def describe(self) -> str:
+        return f"function {self.name}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Script:
+    """Rules, which answer what fits them; steps, in order; and what answers the rest."""
+
+    steps: tuple[Step | Computed, ...] = ()
+    rules: tuple[Rule | ComputedRule, ...] = ()
+    otherwise: Otherwise = "error"
 
 
 def _words(text: str) -> list[str]:
@@ -271,68 +291,3 @@ def _words(text: str) -> list[str]:
 def shortened(text: str) -> str:
     """`text`, cut for a message."""
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-def _step(raw: dict[Any, Any], where: str) -> Step:
-    if "order" in raw:
-        raise ScriptError(f"{where}, key 'order': unknown key")
-    for key, value in raw.items():
-        if value is None:
-            raise ScriptError(f"{where}, key {key!r}: has no value")
-    order = dict.fromkeys("text" if key == "chunks" else str(key) for key in raw)
-    try:
-        return Step.model_validate({**raw, "order": tuple(order)})
-    except ValidationError as error:
-        raise ScriptError("; ".join(_problem(where, item) for item in error.errors())) from None
-
-
-def _check_values(raw: dict[Any, Any], where: str, *, at_most: int) -> int:
-    """Refuses what could not be sent to an app, wherever in the step it stands.
-
-    Returns how many values the step has, those that aliases repeat included.
-    """
-    waiting: list[tuple[_Path, Any]] = [((), raw)]
-    seen = 0
-    while waiting:
-        path, value = waiting.pop()
-        seen += 1
-        problem = _why_not_sendable(value)
-        if len(path) > MAX_DEPTH + _ARGS_AT + 1:
-            problem = f"nested more than {MAX_DEPTH} levels deep"
-        elif seen > at_most:
-            problem = f"here the script has over {MAX_VALUES} values"
-        if problem is not None:
-            key = ".".join(map(str, path[: _ARGS_AT + 1]))
-            raise ScriptError(f"{where}, key {key!r}: {problem}" if key else f"{where}: {problem}")
-        if isinstance(value, dict):
-            for name in value:
-                if problem := _why_not_sendable(name):
-                    raise ScriptError(f"{where}, key {name!r}: {problem}")
-            waiting += [((*path, name), item) for name, item in reversed(value.items())]
-        elif isinstance(value, list):
-            waiting += [((*path, at), item) for at, item in enumerate(value)]
-    return seen
-
-
-def _why_not_sendable(value: object) -> str | None:
-    if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
-        return "text with a lone surrogate cannot be sent"
-    if isinstance(value, int) and not _INT64_MIN <= value <= _INT64_MAX:
-        return "does not fit into 64 bits"
-    if isinstance(value, float) and not math.isfinite(value):
-        return f"{value} cannot be sent"
-    return None
-
-
-def _problem(where: str, item: Any) -> str:
-    key = ".".join(str(part) for part in item["loc"])
-    if item["type"] == "extra_forbidden":
-        known = sorted(set(Step.model_fields) - {"order"})
-        hint = f" (known: {', '.join(known)})" if len(item["loc"]) == 1 else ""
-        return f"{where}, key {key!r}: unknown key{hint}"
-    message = item["msg"].removeprefix("Value error, ")
-    return f"{where}, key {key!r}: {message}" if key else f"{where}: {message}"
-
-
-def _kind(value: object) -> str:
-    return "nothing" if value is None else f"{type(value).__name__} {shortened(repr(value))}"

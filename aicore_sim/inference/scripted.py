@@ -7,42 +7,42 @@ whose app asks the model more often than planned must not pass.
 from __future__ import annotations
 
 import asyncio
-import json
+import inspect
 import re
+from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
-from typing import Any
 
 from aicore_sim.device.clock import Clock, RealClock
-from aicore_sim.device.errors import FaultKind, SimulatorFault
+from aicore_sim.device.errors import DeviceError, FaultKind, SimulatorFault
+from aicore_sim.inference.automatic import automatic_step, echo_step
 from aicore_sim.inference.backend import (
     BackendError,
     Chunk,
-    Content,
     Finish,
     FunctionCall,
-    FunctionCallPart,
-    FunctionResponsePart,
     GenerateRequest,
     ModelInfo,
-    Part,
     TextDelta,
-    TextPart,
     Usage,
 )
+from aicore_sim.inference.request_text import content_text, to_json
 from aicore_sim.inference.script import (
-    Expectation,
+    Computed,
+    ComputedRule,
+    Script,
     ScriptError,
     Step,
-    load_script,
-    parse_script,
-    shortened,
 )
+from aicore_sim.inference.script_drift import differences, drift
+from aicore_sim.inference.script_file import dump_script, load_script, parse_script
 
 __all__ = [
     "MODEL_NAME",
+    "Script",
     "ScriptError",
     "ScriptedBackend",
     "Step",
+    "dump_script",
     "load_script",
     "parse_script",
 ]
@@ -62,17 +62,19 @@ class ScriptedBackend:
 
     def __init__(
         self,
-        script: Sequence[Step] = (),
+        script: Script | Sequence[Step] = (),
         *,
         clock: Clock | None = None,
         token_limit: int = DEFAULT_TOKEN_LIMIT,
+        seed: int = 0,
     ) -> None:
-        self._steps = tuple(script)
-        self._consumed = 0
+        """`seed` is for answers that the script leaves to `auto`."""
         self._clock = clock or RealClock()
+        self._seed = seed
         self._info = ModelInfo(
             name=MODEL_NAME, token_limit=token_limit, dialect=MODEL_NAME, constrained=False
         )
+        self.load(script)
 
     async def start(self) -> None:
         """Nothing to load."""
@@ -90,26 +92,49 @@ class ScriptedBackend:
 
     @property
     def steps(self) -> int:
-        """Steps of the script, taken ones included."""
-        return len(self._steps)
+        """Answers of the steps, taken ones included; a step that repeats counts as often."""
+        return len(self._plays)
 
     @property
     def consumed(self) -> int:
-        """Steps that generations have taken."""
+        """Of these, how many generations have taken."""
         return self._consumed
 
-    def remaining(self) -> tuple[str, ...]:
-        """The steps that are left, each as its number and a short description."""
-        return tuple(
-            f"step {number}: {step.describe()}"
-            for number, step in enumerate(self._steps, 1)
-            if number > self._consumed
-        )
+    @property
+    def requests(self) -> tuple[GenerateRequest, ...]:
+        """Every request that got an answer, or an error of the script, oldest first."""
+        return tuple(self._requests)
 
-    def load(self, script: Sequence[Step]) -> None:
+    def remaining(self) -> tuple[str, ...]:
+        """The steps that are left, and the rules with `times` that were used less often, each as
+        its number and a short description."""
+        left = Counter(self._plays[self._consumed :])
+        lines = []
+        for number, step in enumerate(self._script.steps, 1):
+            if count := left[number - 1]:
+                often = "" if count == 1 else f" (×{count})"
+                lines.append(f"step {number}: {step.describe()}{often}")
+        for number, rule in enumerate(self._script.rules, 1):
+            count = (rule.times or 0) - self._used[number - 1]
+            if count > 0:
+                often = "" if count == 1 else f" (×{count})"
+                lines.append(f"rule {number}: {rule.describe()}{often}")
+        return tuple(lines)
+
+    def assert_complete(self) -> None:
+        """Raises AssertionError that names the steps, and the rules with `times`, that are left."""
+        if left := self.remaining():
+            raise AssertionError(f"the script has {len(left)} left over: {'; '.join(left)}")
+
+    def load(self, script: Script | Sequence[Step]) -> None:
         """Replace the script. A running generation keeps the step it took."""
-        self._steps = tuple(script)
+        self._script = script if isinstance(script, Script) else Script(steps=tuple(script))
+        self._plays = [
+            place for place, step in enumerate(self._script.steps) for _ in range(step.repeat)
+        ]
         self._consumed = 0
+        self._used: Counter[int] = Counter()
+        self._requests: list[GenerateRequest] = []
 
     async def count_tokens(self, request: GenerateRequest) -> int:
         return await _input_tokens(request)
@@ -123,7 +148,8 @@ class ScriptedBackend:
 
         Raises SimulatorFault (SCRIPT_DRIFT), and BackendError for a scripted failure.
         """
-        step = self._take(request)
+        self._requests.append(request)
+        step = await self._taken(request)
         if step.delay:
             await self._clock.sleep(step.delay)
         output_tokens = 0
@@ -158,66 +184,57 @@ class ScriptedBackend:
             ),
         )
 
-    def _take(self, request: GenerateRequest) -> Step:
-        number = self._consumed + 1
-        if number > len(self._steps):
+    async def _taken(self, request: GenerateRequest) -> Step:
+        found = self._take(request)
+        if isinstance(found, Step):
+            return found
+        try:
+            made = found.function(request)
+            answer = await made if inspect.isawaitable(made) else made
+        except (BackendError, DeviceError):
+            raise
+        except Exception as error:
             raise SimulatorFault(
                 FaultKind.SCRIPT_DRIFT,
-                f"generation {number} has no step: the script has {len(self._steps)} steps; "
-                f"asked was {_describe(request)}; add a step, or find out why the app asks again",
+                f"the function {found.name!r} of the script raised {type(error).__name__}: {error}",
+            ) from error
+        if isinstance(answer, str):
+            return Step(text=answer)
+        if not isinstance(answer, Step):
+            raise SimulatorFault(
+                FaultKind.SCRIPT_DRIFT,
+                f"the function {found.name!r} of the script returned {type(answer).__name__}; "
+                "return a text or a step",
             )
-        step = self._steps[self._consumed]
-        if step.expect is not None:
-            _check(step.expect, request, number)
-        self._consumed = number
-        return step
+        return answer
 
-
-def _check(expect: Expectation, request: GenerateRequest, number: int) -> None:
-    declared = [tool.name for tool in request.tools]
-    if expect.tool is not None and expect.tool not in declared:
-        raise SimulatorFault(
-            FaultKind.SCRIPT_DRIFT,
-            f"step {number} expects the tool {expect.tool!r}, "
-            f"the request declares {', '.join(declared) or 'none'}",
-        )
-    wanted = expect.last_message_contains
-    if wanted is not None and wanted not in _last_text(request):
-        raise SimulatorFault(
-            FaultKind.SCRIPT_DRIFT,
-            f"step {number} expects {wanted!r} in the last message; asked was {_describe(request)}",
-        )
-
-
-def _describe(request: GenerateRequest) -> str:
-    return (
-        f"{len(request.contents)} contents and {len(request.tools)} tools, "
-        f"the last content being {shortened(_last_text(request))!r}"
-    )
-
-
-def _last_text(request: GenerateRequest) -> str:
-    return _content_text(request.contents[-1]) if request.contents else ""
-
-
-def _content_text(content: Content) -> str:
-    return "\n".join(_part_text(part) for part in content.parts)
-
-
-def _part_text(part: Part) -> str:
-    match part:
-        case TextPart():
-            return part.text
-        case FunctionCallPart():
-            return f"{part.name} {_json(part.args)}"
-        case FunctionResponsePart():
-            return f"{part.name} {_json(part.response)}"
+    def _take(self, request: GenerateRequest) -> Step | Computed | ComputedRule:
+        for place, rule in enumerate(self._script.rules):
+            spent = rule.times is not None and self._used[place] >= rule.times
+            if not spent and not differences(rule.when, request):
+                self._used[place] += 1
+                return rule
+        steps = self._script.steps
+        if self._consumed < len(self._plays):
+            place = self._plays[self._consumed]
+            step = steps[place]
+            if step.expect is not None and differences(step.expect, request):
+                raise drift(steps, place, request, generation=self._consumed + 1)
+            self._consumed += 1
+            return step
+        match self._script.otherwise:
+            case "echo":
+                return echo_step(request)
+            case "auto":
+                return automatic_step(request, seed=self._seed)
+            case "error":
+                raise drift(steps, len(steps), request, generation=self._consumed + 1)
 
 
 async def _input_tokens(request: GenerateRequest) -> int:
     texts = [request.system_instruction]
-    texts += [_json(tool.model_dump(exclude_defaults=True)) for tool in request.tools]
-    texts += [_content_text(content) for content in request.contents]
+    texts += [to_json(tool.model_dump(exclude_defaults=True)) for tool in request.tools]
+    texts += [content_text(content) for content in request.contents]
     if sum(map(len, texts)) <= _COUNTED_AT_ONCE:
         return sum(map(_text_tokens, texts))
     # Ten million tokens take seconds, in which the device has other calls to answer.
@@ -228,7 +245,7 @@ def chunk_tokens(chunk: Chunk) -> int:
     """Output tokens of a chunk by the scripted tokenizer; of another model's a close estimate."""
     match chunk:
         case FunctionCall():
-            return _text_tokens(f"{chunk.name} {_json(chunk.args)}")
+            return _text_tokens(f"{chunk.name} {to_json(chunk.args)}")
         case Finish():
             return 0
         case _:
@@ -247,7 +264,3 @@ def _first_tokens(text: str, count: int) -> str:
             return text[:end]
         end = token.end()
     return text
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)

@@ -11,7 +11,9 @@ from typing import Any
 from aicore_protos import device_pb2, device_pb2_grpc
 from aicore_sim import __version__
 from aicore_sim.device.errors import FaultKind, SimulatorFault
-from aicore_sim.inference.scripted import ScriptedBackend, ScriptError, parse_script
+from aicore_sim.inference.script import ScriptError
+from aicore_sim.inference.script_file import parse_script
+from aicore_sim.inference.scripted import ScriptedBackend
 from aicore_sim.rpc.identity import require_shell
 from aicore_sim.service.clock import to_message
 from aicore_sim.service.control_availability import AvailabilityCalls, availability_message

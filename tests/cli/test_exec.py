@@ -179,3 +179,15 @@ def test_steps_that_are_left_over_are_an_error_that_names_them(tmp_path: Path) -
     assert done.returncode == 6
     assert "steps of the script that were not used: step 1: text 'Never said.'" in done.stderr
     assert run("exec", "--model", left, "--", "false").returncode == 1
+
+
+def test_exec_without_a_script_repeats_or_calls_every_function(tmp_path: Path) -> None:
+    ask = (
+        "import asyncio\n"
+        "from aicore_client import Generation\n"
+        "print(asyncio.run(Generation.get_client().generate_content('say it')).candidates[0].text)\n"
+    )
+    command = ("--", sys.executable, "-c", ask)
+    assert run("exec", "--model", "echo", *command).stdout == "say it\n"
+    done = run("exec", "--model", "auto", "--seed", "5", *command)
+    assert done.stdout == "Automatic answer (seed 5): called no function.\n", done.stderr

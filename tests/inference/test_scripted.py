@@ -30,7 +30,9 @@ from aicore_sim.inference.backend import (
     ToolDeclaration,
     Usage,
 )
-from aicore_sim.inference.scripted import ScriptedBackend, ScriptError, load_script, parse_script
+from aicore_sim.inference.script import ScriptError, Step
+from aicore_sim.inference.script_file import load_script, parse_script
+from aicore_sim.inference.scripted import ScriptedBackend
 from aicore_sim.rpc.values import to_object
 
 
@@ -69,6 +71,10 @@ async def answer(backend: ScriptedBackend, request: GenerateRequest | None = Non
 async def collect(backend: ScriptedBackend, into: list[Chunk]) -> None:
     async for chunk in backend.generate(asked()):
         into.append(chunk)  # noqa: PERF401 - kept when the stream fails
+
+
+def steps_of(text: str) -> list[Step]:
+    return [s for s in parse_script(text, source="shop.yaml").steps if isinstance(s, Step)]
 
 
 def texts(chunks: list[Chunk]) -> list[str]:
@@ -271,8 +277,11 @@ async def test_an_expectation_that_is_met_lets_the_step_run() -> None:
 @pytest.mark.parametrize(
     ("expect", "message"),
     [
-        ("tool: fetch", "step 1 expects the tool 'fetch', the request declares none"),
-        ("last_message_contains: ORD-2", "step 1 expects 'ORD-2' in the last message"),
+        ("tool: fetch", "- tool: fetch\n+ tool: none"),
+        (
+            "last_message_contains: ORD-2",
+            "- last_message_contains: ORD-2\n+ last_message: Where is ORD-1?",
+        ),
     ],
 )
 async def test_an_expectation_that_is_not_met_is_drift_and_keeps_the_step(
@@ -310,7 +319,10 @@ BOMB = f"[&a [{'1, ' * 99}], &b [{'*a, ' * 99}], [{'*b, ' * 99}]]"
 @pytest.mark.parametrize(
     ("script", "message"),
     [
-        ("text: hi", "script 'shop.yaml': expected a list of steps, not dict"),
+        (
+            "text: hi",
+            "key 'text': unknown key (known: rules, steps, otherwise); a script is a list",
+        ),
         ("- text: hi\n- hello", "script 'shop.yaml', step 2: expected keys and values, not str"),
         ("-", "script 'shop.yaml', step 1: expected keys and values, not nothing"),
         ("- {}", "step 1: the step says nothing"),
@@ -388,11 +400,10 @@ def test_text_that_cannot_be_sent_is_refused_by_step_and_key(path: str, value: s
 def test_values_at_the_limits_are_a_script() -> None:
     deep = "[" * 30 + "1" + "]" * 30
     args = f"{{x: {deep}, y: 9223372036854775807, z: -9223372036854775808}}"
-    steps = parse_script(
+    steps = steps_of(
         f"- {{function_calls: [{{name: f, args: {args}}}]}}\n"
         "- error: {code: -2147483648}\n- {text: a, usage: {input_tokens: 2147483647}}\n"
         "- {text: &t ab, thought: *t}\n- {text: '<<'}\n",
-        source="shop.yaml",
     )
     (spoken,) = steps[0].spoken()
     assert isinstance(spoken, FunctionCall)
@@ -433,11 +444,11 @@ def test_a_script_file_is_named_when_it_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(ScriptError, match="is too big"):
         load_script(path)
     path.write_text("- text: grüß dich", encoding="utf-8")
-    assert [step.text for step in load_script(path)] == ["grüß dich"]
+    assert load_script(path) == parse_script("- text: grüß dich", source="s")
 
 
 def test_an_error_may_be_given_by_its_name() -> None:
-    [busy] = parse_script("- error: {code: BUSY}", source="s")
+    [busy] = steps_of("- error: {code: BUSY}")
     assert busy.error is not None
     assert busy.error.code == 9
     with pytest.raises(ScriptError, match="'BUZY' names no error code; use .*BUSY"):

@@ -24,7 +24,9 @@ _SCOPES = ("conversations", "quota", "faults", "journal", "all")
 
 @script_app.command("load")
 def load_script(
-    file: Annotated[Path, typer.Argument(help="A YAML list of steps.")],
+    file: Annotated[
+        Path, typer.Argument(help="A script: a YAML list of steps, or a table with rules.")
+    ],
     device_dir: shared.DeviceDir = None,
     json_output: shared.Json = False,
 ) -> None:

@@ -32,7 +32,8 @@ from aicore_sim.cli.scenario.values import (
 )
 from aicore_sim.device.fault_rules import FaultError, parse_fault
 from aicore_sim.device.profile import DEFAULT_PLATFORM, DEFAULT_PROFILE, PlatformName
-from aicore_sim.inference.script import ScriptError, parse_script
+from aicore_sim.inference.script import ScriptError
+from aicore_sim.inference.script_file import parse_script
 
 DEFAULT_PACKAGE = "com.example.app"
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -74,9 +75,11 @@ def _fault(value: object) -> dict[str, Any]:
 
 
 def _script(value: object) -> str:
-    """The steps as YAML; a step may say `repeat: 93`."""
+    """The script as YAML; a step of a list may say `repeat: 93`."""
+    if isinstance(value, dict):
+        return _checked_script(_dumped(value))
     if not isinstance(value, list):
-        raise ValueError("expected a list of steps")
+        raise ValueError("expected a list of steps, or a table of rules and steps")
     steps: list[Any] = []
     for number, step in enumerate(value, 1):
         times = step.get("repeat", 1) if isinstance(step, dict) else 1
@@ -84,7 +87,10 @@ def _script(value: object) -> str:
             raise ValueError(f"step {number}, repeat: {times!r} is not from 1 to {_CALLS_LIMIT}")
         once = {key: item for key, item in step.items() if key != "repeat"} if times > 1 else step
         steps += [once] * times
-    text = _dumped(steps)
+    return _checked_script(_dumped(steps))
+
+
+def _checked_script(text: str) -> str:
     try:
         parse_script(text, source="scenario")
     except ScriptError as error:
@@ -368,8 +374,8 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
-def _dumped(steps: list[Any]) -> str:
-    return str(yaml.dump(steps, Dumper=_DUMPER, sort_keys=False, allow_unicode=True))
+def _dumped(script: Any) -> str:
+    return str(yaml.dump(script, Dumper=_DUMPER, sort_keys=False, allow_unicode=True))
 
 
 def _flat(steps: list[Step]) -> Iterator[Step]:
