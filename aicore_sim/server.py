@@ -18,7 +18,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from aicore_protos import aicore_pb2_grpc, device_pb2_grpc
 from aicore_sim import __version__
-from aicore_sim.device.clock import Clock, ClockMode
+from aicore_sim.device.clock import ClockMode
 from aicore_sim.device.database import open_database
 from aicore_sim.device.home import DeviceHome, DeviceInUse
 from aicore_sim.device.process import die_with_parent, exit_on_eof
@@ -33,7 +33,10 @@ from aicore_sim.device.profile import (
 from aicore_sim.device.virtual_clock import DeviceClock
 from aicore_sim.inference.backend import Backend
 from aicore_sim.inference.model_folder import PromptOptions
-from aicore_sim.inference.script import OTHERWISE, Otherwise, Script, ScriptError
+from aicore_sim.inference.recorder import Recorder
+from aicore_sim.inference.recording import load_recording
+from aicore_sim.inference.replay import replay_backend
+from aicore_sim.inference.script import OTHERWISE, Otherwise, Script
 from aicore_sim.inference.script_file import load_script
 from aicore_sim.inference.scripted import ScriptedBackend
 from aicore_sim.policy.download import ByteSource
@@ -49,6 +52,7 @@ LOCK_WAIT = 3.0
 STREAM_GRACE = 1.0
 START_FAILED = 1
 _SCRIPTED = "scripted"
+_REPLAY = "replay"
 _WITHOUT_SCRIPT: dict[str, Otherwise] = {name: name for name in OTHERWISE if name != "error"}
 """Models that are a script of nothing but what answers the rest."""
 
@@ -58,8 +62,8 @@ class ServeOptions:
     """What `aicore-sim serve` was told."""
 
     model: str
-    """`scripted:FILE`, `scripted` (an empty script), `echo`, `auto`, a model folder, or a catalogue
-    name."""
+    """`scripted:FILE`, `scripted` (an empty script), `echo`, `auto`, `replay:FILE`, a model
+    folder, or a catalogue name."""
     home: DeviceHome
     profile: str = DEFAULT_PROFILE
     """Name of a shipped device profile, or the path of a TOML file."""
@@ -78,6 +82,8 @@ class ServeOptions:
     """MiB for the model's state of earlier prompts, in place of the profile's; 0 keeps none."""
     prompts: PromptOptions = field(default_factory=PromptOptions)
     """The dialect in place of the model folder's, and whether prompts are logged."""
+    record: Path | None = None
+    """Write what the model is asked and what it says there."""
     ready_file: Path | None = None
     """Written when the daemon answers, removed when it stops."""
     exit_with_parent_fd: int | None = None
@@ -129,8 +135,8 @@ class AicoreServer:
     async def start(self) -> None:
         """Serve. The model loads beside the first calls; `wait_ready` waits for it.
 
-        Raises DeviceInUse, ProfileError, ScriptError, AddressError, and ValueError for a database
-        of a newer simulator.
+        Raises DeviceInUse, ProfileError, ScriptError, RecordingError, AddressError, and
+        ValueError for a database of a newer simulator.
         """
         try:
             await self._start()
@@ -188,6 +194,9 @@ class AicoreServer:
         self._model = make_model(
             backend, profile, name=options.model, clock=time, pace=options.pace
         )
+        recorder = None if options.record is None else Recorder(options.record, clock=time)
+        if recorder is not None:
+            self._stack.push_async_callback(recorder.close, backend)
         device = Device(
             profile,
             home=home,
@@ -197,6 +206,7 @@ class AicoreServer:
             source=_download_source(self._model, profile, options),
             seed=options.seed,
             pace=options.pace,
+            recorder=recorder,
         )
         self._device = device
         self._stack.push_async_callback(device.stop)
@@ -241,7 +251,7 @@ async def run_daemon(options: ServeOptions) -> int:
     server = AicoreServer(options)
     try:
         await server.start()
-    except (DeviceInUse, ProfileError, ScriptError, AddressError, ValueError, OSError) as error:
+    except (DeviceInUse, ProfileError, AddressError, ValueError, OSError) as error:
         logger.error("AICore cannot start: %s", error)  # noqa: TRY400 - the message is complete
         return START_FAILED
     try:
@@ -276,7 +286,7 @@ def _profile(options: ServeOptions) -> DeviceProfile:
 def _backend(
     model: str,
     profile: DeviceProfile,
-    device_clock: Clock,
+    device_clock: DeviceClock,
     prompts: PromptOptions,
     seed: int,
 ) -> Backend:
@@ -294,6 +304,8 @@ def _backend(
         if made.otherwise == "auto":
             logger.info("what the script does not say is automatic, from seed=%d", seed)
         return ScriptedBackend(made, clock=device_clock, token_limit=limit, seed=seed)
+    if kind == _REPLAY:
+        return replay_backend(load_recording(Path(script)), clock=device_clock)
     # ONNX Runtime is loaded only for the model that needs it.
     from aicore_sim.inference.onnx_backend import OnnxBackend
     from aicore_sim.models.catalogue import CATALOGUE, catalogue_model, find_model

@@ -28,6 +28,8 @@ _BOOT_FLAGS = {
     "device": "--device",
     "platform": "--platform",
     "model": "--model",
+    "record": "--record",
+    "replay": "--replay",
     "apps": "--app",
     "xml": "--xml",
     "stub": "--stub",
@@ -74,6 +76,8 @@ def exec_(
     quota: shared.Quota = None,
     clock: shared.ClockName = "real",
     pace: shared.PaceName = "host",
+    record: shared.Record = None,
+    replay: shared.Replay = None,
     device_dir: Annotated[
         Path | None,
         typer.Option(
@@ -87,7 +91,8 @@ def exec_(
 ) -> None:
     """Run a command as an app of a device that is booted for it.
 
-    Returns the command's exit code, or 6 when it is 0 and steps of a script are left. Where a
+    Returns the command's exit code, or 6 when it is 0 and steps of a script, or answers of a
+    recorded run, are left. Where a
     device runs already, the command runs on that one, unless an option asks for another. What an
     app was granted on a device that stays, it keeps: see `aicore-sim pm revoke`.
 
@@ -96,6 +101,7 @@ def exec_(
     aicore-sim exec --as com.example.assistant --permission EXECUTE_APP_FUNCTIONS \\
         --allowlist com.example.shop --app com.example.shop=shop:Shop -- python assistant.py
     """
+    model = shared.check_model(shared.replayed(context, replay, model))
     checked, declared = shared.check_apps(apps), shared.check_xml(xml)
 
     def options(home: DeviceHome) -> DeviceOptions:
@@ -103,7 +109,8 @@ def exec_(
             home=home,
             device=shared.check_device(device),
             platform=shared.check_platform(platform),
-            model=shared.check_model(model),
+            model=model,
+            record=shared.check_record(record, model),
             seed=seed,
             quota=shared.check_quota(quota, device),
             clock=clock,
@@ -170,7 +177,7 @@ async def _boot_and_run(options: DeviceOptions, app: App, command: list[str]) ->
             print(f"aicore-sim: the model cannot be used: {facts['unavailable_reason']}",
                   file=sys.stderr)  # fmt: skip
         code = await _run(facts, options.home, app, command)
-        if options.model.startswith("scripted:"):
+        if options.model.startswith(("scripted:", "replay:")):
             left = await asyncio.to_thread(_unused_steps, facts, options.home)
             return code or (SCRIPT_LEFT_OVER if left else 0)
         return code

@@ -21,6 +21,7 @@ from aicore_sim.device.profile import (
     load_profile,
 )
 from aicore_sim.inference.dialect_names import DIALECTS, DialectName
+from aicore_sim.inference.recording import RecordingError, load_recording
 from aicore_sim.models.catalogue import CATALOGUE
 
 DEFAULT_MODEL = "smollm2-135m-instruct"
@@ -102,6 +103,25 @@ PrefixMemory = Annotated[
         max=65_536,
         help="Memory for the model's state of earlier prompts, so that what they share is not "
         "computed again; 0 keeps none (default: the device profile's own, 512).",
+        show_default=False,
+    ),
+]
+
+Record = Annotated[
+    Path | None,
+    typer.Option(
+        "--record",
+        metavar="FILE",
+        help="Write every request to the model and its answer there, prompts included.",
+        show_default=False,
+    ),
+]
+Replay = Annotated[
+    Path | None,
+    typer.Option(
+        "--replay",
+        metavar="FILE",
+        help="Answer as in a run that --record wrote, in place of a model.",
         show_default=False,
     ),
 ]
@@ -242,6 +262,13 @@ def check_model(model: str) -> str:
         if path.is_file():
             return f"scripted:{path.absolute()}"
         raise CommandError(f"--model {model!r}: there is no script at {str(path)!r}", exit_code=2)
+    if model.startswith("replay:"):
+        path = Path(model.removeprefix("replay:")).absolute()
+        try:
+            load_recording(path)
+        except RecordingError as error:
+            raise CommandError(f"--replay: {error}", exit_code=2) from None
+        return f"replay:{path}"
     if model in ("default", "scripted", "echo", "auto", *names):
         return model
     if Path(model).is_dir():
@@ -251,6 +278,35 @@ def check_model(model: str) -> str:
         f"echo, auto, {', '.join(names)}",
         exit_code=2,
     )
+
+
+def check_record(record: Path | None, model: str) -> Path | None:
+    """Raises CommandError for a --record whose folder is not there, or that is replayed."""
+    if record is None:
+        return None
+    path = record.absolute()
+    if not path.parent.is_dir():
+        raise CommandError(f"--record {str(record)!r}: its folder does not exist", exit_code=2)
+    if path.is_dir():
+        raise CommandError(f"--record {str(record)!r} is a folder", exit_code=2)
+    if model == f"replay:{path}":
+        raise CommandError(f"--record and --replay are both {str(record)!r}", exit_code=2)
+    return path
+
+
+def replayed(context: typer.Context, replay: Path | None, model: str) -> str:
+    """The model that --replay and --model name together. Raises CommandError for both."""
+    if replay is None:
+        return model
+    if was_given(context, "model"):
+        raise CommandError("--replay takes the place of --model; leave one out", exit_code=2)
+    return f"replay:{replay}"
+
+
+def is_written(model: str) -> bool:
+    """Whether a checked --model answers without a model: from a script, a recorded run, or by a
+    rule."""
+    return model in ("scripted", "echo", "auto") or model.startswith(("scripted:", "replay:"))
 
 
 def print_rows(title: str, columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:

@@ -45,6 +45,7 @@ class DeviceOptions:
     dialect: str | None = None
     show_prompt: bool = False
     grammar: bool = True
+    record: Path | None = None
     apps: tuple[str, ...] = ()
     xml: tuple[str, ...] = ()
     stub: Path | None = None
@@ -87,6 +88,7 @@ class Supervisor:
                 + (["--dialect", options.dialect] if options.dialect is not None else [])
                 + (["--show-prompt"] if options.show_prompt else [])
                 + ([] if options.grammar else ["--no-grammar"])
+                + (["--record", str(options.record)] if options.record is not None else [])
                 + _address(options.aicore_address),
             )
             with connect(aicore.address, token) as control:

@@ -51,6 +51,8 @@ def up(
     dialect: shared.Dialect = None,
     show_prompt: shared.ShowPrompt = False,
     grammar: shared.Grammar = True,
+    record: shared.Record = None,
+    replay: shared.Replay = None,
     device_dir: shared.DeviceDir = None,
     aicore_address: Annotated[
         str | None,
@@ -86,6 +88,7 @@ def up(
     aicore-sim up --app com.example.shop=shop:Shop
     aicore-sim up --detach --wipe-data && eval "$(aicore-sim env --as com.example.shop)"
     """
+    model = shared.replayed(context, replay, model)
     home = shared.home_of(device_dir)
     declared = shared.check_xml(xml)
     state = None
@@ -99,11 +102,13 @@ def up(
         model = "scripted" if boot.scripted else model
     if wipe_data:
         _wipe(home)
+    model = shared.check_model(model)
     made = DeviceOptions(
         home=home,
         device=shared.check_device(device),
         platform=shared.check_platform(platform),
-        model=shared.check_model(model),
+        model=model,
+        record=shared.check_record(record, model),
         seed=seed,
         clock=clock,
         pace=pace,
@@ -127,6 +132,7 @@ def up(
 
 
 def serve(
+    context: typer.Context,
     device: shared.Device = shared.DEVICE_DEFAULT,
     platform: shared.Platform = shared.PLATFORM_DEFAULT,
     model: shared.Model = shared.DEFAULT_MODEL,
@@ -138,6 +144,8 @@ def serve(
     dialect: shared.Dialect = None,
     show_prompt: shared.ShowPrompt = False,
     grammar: shared.Grammar = True,
+    record: shared.Record = None,
+    replay: shared.Replay = None,
     device_dir: shared.DeviceDir = None,
     address: Annotated[
         str | None,
@@ -154,6 +162,8 @@ def serve(
     from aicore_sim.inference.model_folder import PromptOptions
     from aicore_sim.server import ServeOptions, run_daemon
 
+    model = shared.check_model(shared.replayed(context, replay, model))
+
     raise typer.Exit(
         asyncio.run(
             run_daemon(
@@ -161,7 +171,8 @@ def serve(
                     home=shared.home_of(device_dir),
                     profile=device,
                     platform=shared.check_platform(platform),
-                    model=shared.check_model(model),
+                    model=model,
+                    record=shared.check_record(record, model),
                     seed=seed,
                     clock=clock,
                     pace=pace,

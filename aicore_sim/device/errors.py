@@ -70,6 +70,7 @@ class FaultKind(IntEnum):
     ILLEGAL_ARGUMENT = 11
     ILLEGAL_STATE = 12
     OPERATION_CANCELED = 13
+    REPLAY_DRIFT = 14
 
 
 class DeviceError(Exception):

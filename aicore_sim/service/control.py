@@ -11,6 +11,7 @@ from typing import Any
 from aicore_protos import device_pb2, device_pb2_grpc
 from aicore_sim import __version__
 from aicore_sim.device.errors import FaultKind, SimulatorFault
+from aicore_sim.inference.replay import ReplayBackend
 from aicore_sim.inference.script import ScriptError
 from aicore_sim.inference.script_file import parse_script
 from aicore_sim.inference.scripted import ScriptedBackend
@@ -99,6 +100,9 @@ class DeviceControlServicer(
         self, request: device_pb2.GetScriptRequest, context: Any
     ) -> device_pb2.ScriptState:
         require_shell("GetScript")
+        backend = self._parts.generations.model.backend
+        if isinstance(backend, ReplayBackend):
+            return _script_state(backend)
         return _script_state(self._scripted())
 
     async def WatchDevice(
@@ -140,16 +144,19 @@ def model_changed(generations: Generations) -> device_pb2.DeviceEvent:
     return device_pb2.DeviceEvent(model_changed=made)
 
 
-def warn_of_left_over_steps(scripted: ScriptedBackend) -> None:
+def warn_of_left_over_steps(scripted: ScriptedBackend | ReplayBackend) -> None:
     """Log the steps that no generation took: the app asked less often than planned."""
     remaining = scripted.remaining()
     if remaining:
         logger.warning(
-            "the script has %d steps left over: %s", len(remaining), "; ".join(remaining)
+            "the %s has %d steps left over: %s",
+            "recorded run" if isinstance(scripted, ReplayBackend) else "script",
+            len(remaining),
+            "; ".join(remaining),
         )
 
 
-def _script_state(scripted: ScriptedBackend) -> device_pb2.ScriptState:
+def _script_state(scripted: ScriptedBackend | ReplayBackend) -> device_pb2.ScriptState:
     return device_pb2.ScriptState(
         steps=scripted.steps, consumed=scripted.consumed, remaining=scripted.remaining()
     )

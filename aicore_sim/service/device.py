@@ -19,6 +19,8 @@ from aicore_sim.device.shared_clock import kept_clock, save_clock
 from aicore_sim.device.shared_faults import SharedFaults
 from aicore_sim.device.virtual_clock import DeviceClock
 from aicore_sim.inference.backend import Backend
+from aicore_sim.inference.recorder import Recorder
+from aicore_sim.inference.replay import ReplayBackend
 from aicore_sim.inference.scripted import ScriptedBackend
 from aicore_sim.policy.availability import Availability
 from aicore_sim.policy.availability_store import AvailabilityState, AvailabilityStore
@@ -47,6 +49,8 @@ SHUT_DOWN_TIMEOUT = 0.8
 LINGER = 0.1
 """Real seconds in which, after that, new calls still get an answer (8)."""
 UNWIND_TIMEOUT = 0.5
+_WRITTEN = (ScriptedBackend, ReplayBackend)
+"""Models whose answers were written down before."""
 
 
 class Device:
@@ -63,6 +67,7 @@ class Device:
         source: ByteSource | None,
         seed: int,
         pace: PaceName,
+        recorder: Recorder | None = None,
     ) -> None:
         """Raises ValueError for a state in the database that is damaged."""
         self._connection = connection
@@ -75,6 +80,7 @@ class Device:
         self._ledger = Ledger(
             connection, clock=clock, keep_seconds=profile.quota.longest_window_seconds
         )
+        self._recorder = recorder
         self._ledger_task: asyncio.Task[None] | None = None
         self.generations = Generations(
             profile,
@@ -97,7 +103,8 @@ class Device:
             ),
             seed=seed,
             pace=pace,
-            stall_seconds=None if isinstance(model.backend, ScriptedBackend) else STALL_SECONDS,
+            stall_seconds=None if isinstance(model.backend, _WRITTEN) else STALL_SECONDS,
+            recorder=recorder,
         )
         self.clock_servicer = DeviceClockServicer(clock, resolve=self._store.resolve)
         self.aicore_servicer = aicore.AICoreServicer(
@@ -149,7 +156,9 @@ class Device:
         except TimeoutError:
             logger.warning("%d generations did not end", queue.running)
         await self._model.stop()
-        if isinstance(self._model.backend, ScriptedBackend):
+        if self._recorder is not None:
+            await self._recorder.close(self._model.backend)
+        if isinstance(self._model.backend, _WRITTEN):
             warn_of_left_over_steps(self._model.backend)
         if self._ledger_task is not None:
             self._ledger_task.cancel()

@@ -22,6 +22,7 @@ from aicore_sim.inference.backend import (
     KeepsPrefixes,
     ModelInfo,
 )
+from aicore_sim.inference.recorder import Recorder
 from aicore_sim.policy.admission import AdmissionQueue
 from aicore_sim.policy.availability import Availability
 from aicore_sim.policy.availability_store import FeatureStatus
@@ -73,8 +74,10 @@ class Generations:
         seed: int,
         pace: PaceName = "host",
         stall_seconds: float | None = STALL_SECONDS,
+        recorder: Recorder | None = None,
     ) -> None:
-        """`stall_seconds`: None for a model whose silence is meant, as a scripted one's."""
+        """`stall_seconds`: None for a model whose silence is meant, as a scripted one's.
+        `recorder` writes down what the model is asked and what it says."""
         self.profile = profile
         self.model = model
         self.clock = clock
@@ -87,6 +90,7 @@ class Generations:
         self.queue = AdmissionQueue(slots=profile.queue.slots, waiting=waiting)
         self._random = random.Random(seed)
         self._stall_seconds = stall_seconds
+        self._recorder = recorder
         self._stopping = False
         self._running: dict[int, tuple[CallTrace, Callable[[DeviceError, str], None]]] = {}
         self._none_left = asyncio.Event()
@@ -129,7 +133,7 @@ class Generations:
             trace.enter(Phase.LOADING_MODEL)
             backend = await self.model.ready()
             trace.enter(None)
-            return await _counted(trace, backend, request)
+            return await self._counted(trace, backend, request)
 
     @property
     def keeps_prefixes(self) -> bool:
@@ -213,6 +217,10 @@ class Generations:
     def _registered(
         self, trace: CallTrace, interrupt: Callable[[DeviceError, str], None]
     ) -> Iterator[None]:
+        if self._recorder is not None and any(
+            other.package_name == trace.package_name for other in self.calls
+        ):
+            self._recorder.asks_at_once(trace.package_name)
         self._running[id(trace)] = (trace, interrupt)
         self._none_left.clear()
         try:
@@ -289,11 +297,22 @@ class Generations:
         backend: Backend,
         request: GenerateRequest,
     ) -> int:
-        input_tokens = await _counted(trace, backend, request)
+        input_tokens = await self._counted(trace, backend, request)
         trace.rule = "limits"
         limits = self.token_limits(feature, backend.info)
         limits.check(input_tokens, request.sampling.max_output_tokens)
         return input_tokens
+
+    async def _counted(self, trace: CallTrace, backend: Backend, request: GenerateRequest) -> int:
+        asked = request.model_copy(update={"app": trace.package_name})
+        try:
+            counted = await backend.count_tokens(asked)
+        except BackendError as error:
+            raise aicore_failure(error.error_code, error.message) from error
+        if self._recorder is not None:
+            self._recorder.counted(asked, counted)
+        trace.figures["input_tokens"] = counted
+        return counted
 
     def _answers(
         self, backend: Backend, request: GenerateRequest, fired: Sequence[Fired]
@@ -320,10 +339,15 @@ class Generations:
         self, backend: Backend, request: GenerateRequest, fired: Sequence[Fired]
     ) -> AsyncGenerator[Chunk, None]:
         """What the model says, with the faults of the call in it."""
+        spoken = (
+            backend.generate(request)
+            if self._recorder is None
+            else self._recorder.answered(backend, request)
+        )
         if not fired and self._stall_seconds is None:
-            return backend.generate(request)
+            return spoken
         worker = WorkerKilled(self.model, backend)
-        chunks = worker.watched(backend.generate(request))
+        chunks = worker.watched(spoken)
         if self._stall_seconds is not None:
             chunks = without_stalls(chunks, self._stall_seconds, worker.kill)
         if not fired:
@@ -335,18 +359,9 @@ class Generations:
         if request.sampling.seed is not None:
             return request
         sampling = request.sampling.model_copy(
-            update={"seed": self._random.getrandbits(_SEED_BITS)}
+            update={"seed": self._random.getrandbits(_SEED_BITS), "seed_drawn": True}
         )
         return request.model_copy(update={"sampling": sampling})
-
-
-async def _counted(trace: CallTrace, backend: Backend, request: GenerateRequest) -> int:
-    try:
-        counted = await backend.count_tokens(request)
-    except BackendError as error:
-        raise aicore_failure(error.error_code, error.message) from error
-    trace.figures["input_tokens"] = counted
-    return counted
 
 
 @contextlib.contextmanager

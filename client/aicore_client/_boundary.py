@@ -23,6 +23,7 @@ from aicore_client.errors import (
     NoSuchMethodError,
     NotFoundError,
     OperationCanceledException,
+    ReplayDriftError,
     ScriptDriftError,
     SimulatorError,
     UnauthenticatedError,
@@ -50,6 +51,7 @@ _SIMULATOR_ERRORS: dict[int, type[Exception]] = {
     _Kind.INTERNAL: InternalError,
     _Kind.MESSAGE_TOO_LARGE: MessageTooLargeError,
     _Kind.SCRIPT_DRIFT: ScriptDriftError,
+    _Kind.REPLAY_DRIFT: ReplayDriftError,
     _Kind.NO_SUCH_METHOD: NoSuchMethodError,
     _Kind.OPERATION_CANCELED: OperationCanceledException,
     # Kotlin's IllegalArgumentException and IllegalStateException are Python's own classes.

@@ -173,5 +173,9 @@ class ScriptDriftError(SimulatorError):
     """The scripted model has no step for the call, or has steps left over."""
 
 
+class ReplayDriftError(SimulatorError):
+    """The request is not the one that the recorded run has next."""
+
+
 class NoSuchMethodError(SimulatorError):
     """The Android version of this device has no such call."""

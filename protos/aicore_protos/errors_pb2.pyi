@@ -60,6 +60,7 @@ class SimulatorError(_message.Message):
         ILLEGAL_ARGUMENT: _ClassVar[SimulatorError.Kind]
         ILLEGAL_STATE: _ClassVar[SimulatorError.Kind]
         OPERATION_CANCELED: _ClassVar[SimulatorError.Kind]
+        REPLAY_DRIFT: _ClassVar[SimulatorError.Kind]
     KIND_UNSPECIFIED: SimulatorError.Kind
     UNAUTHENTICATED: SimulatorError.Kind
     FORBIDDEN: SimulatorError.Kind
@@ -74,6 +75,7 @@ class SimulatorError(_message.Message):
     ILLEGAL_ARGUMENT: SimulatorError.Kind
     ILLEGAL_STATE: SimulatorError.Kind
     OPERATION_CANCELED: SimulatorError.Kind
+    REPLAY_DRIFT: SimulatorError.Kind
     KIND_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     kind: SimulatorError.Kind

@@ -185,7 +185,8 @@ def test_exec_without_a_script_repeats_or_calls_every_function(tmp_path: Path) -
     ask = (
         "import asyncio\n"
         "from aicore_client import Generation\n"
-        "print(asyncio.run(Generation.get_client().generate_content('say it')).candidates[0].text)\n"
+        "said = asyncio.run(Generation.get_client().generate_content('say it'))\n"
+        "print(said.candidates[0].text)\n"
     )
     command = ("--", sys.executable, "-c", ask)
     assert run("exec", "--model", "echo", *command).stdout == "say it\n"

@@ -151,6 +151,7 @@ async def test_an_app_function_error_keeps_its_code_message_and_extras(
         ("INTERNAL", "InternalError"),
         ("MESSAGE_TOO_LARGE", "MessageTooLargeError"),
         ("SCRIPT_DRIFT", "ScriptDriftError"),
+        ("REPLAY_DRIFT", "ReplayDriftError"),
         ("NO_SUCH_METHOD", "NoSuchMethodError"),
         ("KIND_UNSPECIFIED", "SimulatorError"),
     ],

@@ -128,8 +128,8 @@ def _usable(model: str) -> str | None:
     from aicore_sim.models.errors import ModelNotFound
 
     checked = shared.check_model(model)
-    if checked.startswith("scripted"):
-        raise CommandError("--model: a scripted model has no prefill", exit_code=2)
+    if shared.is_written(checked):
+        raise CommandError(f"--model {model!r}: such a model has no prefill", exit_code=2)
     try:
         find_model(checked)
     except ModelNotFound:

@@ -190,7 +190,7 @@ def _present(model: str) -> str:
     from aicore_sim.models.errors import ModelNotFound
 
     checked = shared.check_model(model)
-    if not checked.startswith("scripted"):
+    if not shared.is_written(checked):
         try:
             find_model(checked)
         except ModelNotFound:
