@@ -37,7 +37,7 @@ _COMMANDS = {
     "ctl": LazyCommand(module="aicore_sim.cli.ctl", attribute="app"),
     "scenario": LazyCommand(module="aicore_sim.cli.scenario.command", attribute="app"),
     "bench": LazyCommand(module="aicore_sim.cli.bench.command", attribute="app"),
-    "eval": LazyCommand(module="aicore_sim.cli.evaluation.command", attribute="eval_"),
+    "eval": LazyCommand(module="aicore_sim.cli.evaluation.app", attribute="app"),
     "show-prompt": LazyCommand(module="aicore_sim.cli.show_prompt", attribute="show_prompt"),
     "models": LazyCommand(module="aicore_sim.cli.model_commands", attribute="app"),
 }

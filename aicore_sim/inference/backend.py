@@ -90,8 +90,8 @@ class Sampling(_Message):
     temperature: float | None = None
     top_k: int | None = None
     seed: int | None = None
-    seed_drawn: bool = False
-    """The device drew the seed, since the app gave none."""
+    seed_drawn: bool = Field(default=False, exclude=True)
+    """The device drew the seed, since the app gave none. The model need not know."""
     max_output_tokens: int | None = None
     candidate_count: int = 1
     """Answers wanted; a backend gives one, whoever asks it asks again for more."""

@@ -240,3 +240,48 @@ def test_a_model_that_is_not_pulled_is_refused(
 
     assert getattr(result.exception, "exit_code", None) == 1
     assert "models pull" in str(result.exception)
+
+
+@pytest.mark.requirement(
+    "simulator.command.eval.thresholds",
+    "simulator.command.eval.junit",
+    "simulator.command.eval.compare",
+)
+def test_a_missed_threshold_is_an_exit_code_and_a_failure_in_the_xml(
+    tmp_path: Path, suite: Path
+) -> None:
+    def evaluate(steps: list[dict[str, Any]], name: str, *minimum: str) -> Any:
+        options = [word for one in minimum for word in ("--min", one)]
+        return run(
+            *("eval", str(suite), "--model", model(tmp_path, steps), *options),
+            *("--output", str(tmp_path / f"{name}.jsonl"), "--junit", str(tmp_path / "eval.xml")),
+        )
+
+    missed = evaluate(SCRIPT, "a", "right=0.4", "talk:right=0.9")
+    assert missed.returncode == 7, missed.stderr
+    assert "met: right is 42.9%" in missed.stdout
+    assert "MISSED: talk:right is 50.0%" in missed.stdout
+    xml = (tmp_path / "eval.xml").read_text()
+    assert xml.count("<failure") == 1
+    assert xml.count("<skipped") == 4
+    better = [*SCRIPT[:4], {"text": "Sunny."}, *SCRIPT[5:]]
+    assert evaluate(better, "b", "talk:right=0.9").returncode == 0
+    files = (str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl"))
+    done = run("eval", "compare", *files, "--json", "--fail-if-worse")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [(one["id"], one["better"]) for one in found["changes"]] == [("case-5", True)]
+    assert (found["all"]["first_right"], found["all"]["second_right"]) == (3, 4)
+    shown = run("eval", "compare", *files)
+    assert "case-5" in shown.stdout
+
+
+def test_thresholds_and_files_to_compare_are_checked_first(tmp_path: Path) -> None:
+    for words, message in (
+        (["tools", "--min", "right=90"], "--min 'right=90': '90' is no share from 0 to 1"),
+        (["tools", "--min", "x:right=1"], "--min x:right: no case of the run"),
+        (["compare", "none.jsonl", "none.jsonl"], "cannot read 'none.jsonl'"),
+    ):
+        result = CliRunner().invoke(app, ["eval", *words])
+        assert getattr(result.exception, "exit_code", None) == 2
+        assert message in str(result.exception)

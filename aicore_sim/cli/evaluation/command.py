@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Annotated, Any, Literal
 
@@ -13,14 +14,44 @@ import typer
 from aicore_sim.cli import options as shared
 from aicore_sim.cli.bars import Advance, named_bars
 from aicore_sim.cli.control import CommandError
+from aicore_sim.cli.evaluation.compare import NOT_REACHED
 from aicore_sim.cli.launcher import run_interruptible
+from aicore_sim.evaluation.junit import junit_xml
 from aicore_sim.evaluation.loading import SuiteError, load_suite, select, shipped_names
 from aicore_sim.evaluation.report import Report, Result, summarise
 from aicore_sim.evaluation.suite import Case
+from aicore_sim.evaluation.thresholds import (
+    Checked,
+    ThresholdError,
+    check,
+    check_applicable,
+    parse_threshold,
+)
 from aicore_sim.measure.figures import machine
 
 _CONFUSIONS_SHOWN = 12
 _BAD_INPUT = 2
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What was asked with one setting of the grammar."""
+
+    grammar: str
+    results: list[Result]
+    report: Report
+    checked: tuple[Checked, ...]
+
+    def facts(self) -> dict[str, Any]:
+        """For JSON."""
+        made = {"grammar": self.grammar, **self.report.facts()}
+        if self.checked:
+            made["thresholds"] = [
+                {"name": one.threshold.name, "least": one.threshold.least, "met": one.met}
+                | one.share.facts()
+                for one in self.checked
+            ]
+        return made
 
 
 def eval_(
@@ -57,34 +88,61 @@ def eval_(
             show_default=False,
         ),
     ] = None,
+    minimum: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--min",
+            metavar="[CATEGORY:]MEASURE=SHARE",
+            help="Exit with 7 below this share of right, or right_tools. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    junit: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the run as JUnit XML.", show_default=False),
+    ] = None,
     json_output: shared.Json = False,
 ) -> None:
     """Put every case of a suite to a model and report what is right.
 
     The model runs in a device of its own, greedily and without quota. A wrong answer is a figure
-    and no failure: the exit code is 0 unless the run itself failed.
+    and no failure: the exit code is 0 unless the run itself failed, or a share is below its
+    --min (7). `aicore-sim eval compare A B` compares two files of --output.
 
     \b
     aicore-sim eval tools --limit 3
     aicore-sim eval my_suite.yaml --grammar both --output answers.jsonl
+    aicore-sim eval my_suite.yaml --min right=0.9 --min talk:right=1 --junit eval.xml
     """
     try:
         cases = select(load_suite(suite), categories=categories or (), limit=limit)
+        thresholds = [parse_threshold(text) for text in minimum or ()]
+        check_applicable(thresholds, cases)
     except SuiteError as error:
         raise CommandError(str(error), exit_code=_BAD_INPUT) from None
+    except ThresholdError as error:
+        raise CommandError(f"--min {error}", exit_code=_BAD_INPUT) from None
     checked = _present(model)
     # The daemon's modules are loaded only when something is asked.
     from aicore_sim.cli.evaluation.run import RunOptions
 
     modes = {"on": (True,), "off": (False,), "both": (True, False)}[grammar]
-    reports: list[tuple[str, Report]] = []
-    with _opened(output) as file, named_bars() as advance:
+    runs: list[_Run] = []
+    with (
+        _opened("--output", output) as file,
+        _opened("--junit", junit) as xml,
+        named_bars() as advance,
+    ):
         for mode in modes:
             options = RunOptions(
                 model=checked, grammar=mode, seed=seed, max_output_tokens=max_output_tokens
             )
             name = "on" if mode else "off"
-            reports.append((name, _run(cases, options, name, file, advance)))
+            results = _run(cases, options, name, file, advance)
+            report = summarise(results)
+            runs.append(_Run(name, results, report, check(thresholds, report)))
+        if xml is not None:
+            xml.write(junit_xml(suite, [(one.grammar, one.results, one.checked) for one in runs]))
     if json_output:
         shared.print_json(
             {
@@ -95,17 +153,22 @@ def eval_(
                 "quota": "off",
                 "max_output_tokens": max_output_tokens,
                 "machine": machine(),
-                "runs": [{"grammar": name, **report.facts()} for name, report in reports],
+                "runs": [one.facts() for one in runs],
             }
         )
-        return
-    for name, report in reports:
-        _show(f"{suite}: {model}, grammar {name}, greedy, seed {seed}, quota off", report)
+    else:
+        for one in runs:
+            title = f"{suite}: {model}, grammar {one.grammar}, greedy, seed {seed}, quota off"
+            _show(title, one.report)
+            for checked_one in one.checked:
+                print(checked_one.shown())
+    if not all(one.met for run in runs for one in run.checked):
+        raise typer.Exit(NOT_REACHED)
 
 
 def _run(
     cases: Sequence[Case], options: Any, name: str, file: IO[str] | None, advance: Advance
-) -> Report:
+) -> list[Result]:
     from aicore_sim.cli.evaluation.run import ask_all
 
     done = 0
@@ -123,7 +186,7 @@ def _run(
                 flush=True,
             )
 
-    return summarise(run_interruptible(ask_all(cases, options, on_result=keep)))
+    return run_interruptible(ask_all(cases, options, on_result=keep))
 
 
 def _show(title: str, report: Report) -> None:
@@ -170,7 +233,7 @@ def _show(title: str, report: Report) -> None:
 
 
 @contextlib.contextmanager
-def _opened(output: Path | None) -> Iterator[IO[str] | None]:
+def _opened(flag: str, output: Path | None) -> Iterator[IO[str] | None]:
     if output is None:
         yield None
         return
@@ -178,7 +241,7 @@ def _opened(output: Path | None) -> Iterator[IO[str] | None]:
         file = output.open("w", encoding="utf-8")
     except OSError as error:
         raise CommandError(
-            f"--output {str(output)!r}: {error.strerror}", exit_code=_BAD_INPUT
+            f"{flag} {str(output)!r}: {error.strerror}", exit_code=_BAD_INPUT
         ) from None
     with file:
         yield file
