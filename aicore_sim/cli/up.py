@@ -99,6 +99,10 @@ def up(
         state = load_scenario(scenario)
         boot = boot_options(state)
         device, platform, seed, pace = boot.profile, boot.platform, boot.seed, boot.pace
+        if boot.scripted and replay is not None:
+            raise CommandError(
+                "--scenario brings a script, so --replay has no place; leave it out", 2
+            )
         model = "scripted" if boot.scripted else model
     if wipe_data:
         _wipe(home)

@@ -131,9 +131,11 @@ class Comparison:
 def read_answers(path: Path, grammar: str | None = None) -> dict[str, _Answered]:
     """The answers of a run by case. Raises ComparisonError; a file of both grammars needs one."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ComparisonError(f"cannot read {str(path)!r}: {error}") from None
+    # Not `splitlines`: a text of the model may hold other line breaks.
+    lines = text.removesuffix("\n").split("\n") if text else []
     read = [_line(line, f"{str(path)!r}, line {at}") for at, line in enumerate(lines, 1)]
     grammars = sorted({one.grammar for one in read})
     if grammar is None and len(grammars) > 1:

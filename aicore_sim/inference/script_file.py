@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,20 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MERGE = "tag:yaml.org,2002:merge"
 _KEYS = ("rules", "steps", "otherwise")
 _Path = tuple[str | int, ...]
+# Line breaks to YAML, which would come back as another one unless they are escaped.
+_BREAKS = re.compile("[\x85\u2028\u2029]")
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes texts so that they are read as the same."""
+
+
+def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    style = '"' if _BREAKS.search(text) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _represent_text)
 
 
 def parse_script(text: str, *, source: str) -> Script:
@@ -83,7 +98,7 @@ def dump_script(script: Script) -> str:
         written = {"rules": rules} if rules else {}
         written |= {"steps": steps} if steps else {}
         written |= {} if script.otherwise == "error" else {"otherwise": script.otherwise}
-    return str(yaml.safe_dump(written, sort_keys=False, allow_unicode=True, width=100))
+    return str(yaml.dump(written, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100))
 
 
 def check_sendable(step: Step, where: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import AsyncGenerator, Sequence
 
 from aicore_sim.device.clock import Clock, RealClock
@@ -49,6 +49,7 @@ __all__ = [
 
 MODEL_NAME = "scripted"
 DEFAULT_TOKEN_LIMIT = 8192
+REQUESTS_KEPT = 1000
 
 # The scripted tokenizer: a word, or one punctuation mark, is a token; white space is none. It is
 # no real model's, so counts are exact and repeatable but only comparable with each other.
@@ -102,7 +103,8 @@ class ScriptedBackend:
 
     @property
     def requests(self) -> tuple[GenerateRequest, ...]:
-        """Every request that got an answer, or an error of the script, oldest first."""
+        """What was asked, oldest first: the newest REQUESTS_KEPT requests since the script was
+        loaded, those that the script refused included."""
         return tuple(self._requests)
 
     def remaining(self) -> tuple[str, ...]:
@@ -134,7 +136,7 @@ class ScriptedBackend:
         ]
         self._consumed = 0
         self._used: Counter[int] = Counter()
-        self._requests: list[GenerateRequest] = []
+        self._requests: deque[GenerateRequest] = deque(maxlen=REQUESTS_KEPT)
 
     async def count_tokens(self, request: GenerateRequest) -> int:
         return await _input_tokens(request)

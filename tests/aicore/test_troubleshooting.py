@@ -169,9 +169,10 @@ async def too_large(rig: Rig) -> str:
 
 async def max_turns(rig: Rig) -> str:
     script = "- {function_calls: [{name: look}], repeat: 10}"
-    async with rig.start_daemon(script=script) as daemon, DeviceConnection(
-        daemon.server.address, "unix:/nowhere", daemon.app_token
-    ) as connection:
+    async with (
+        rig.start_daemon(script=script) as daemon,
+        DeviceConnection(daemon.server.address, "unix:/nowhere", daemon.app_token) as connection,
+    ):
         runner = AgentRunner(Agent(), connection=connection)
         content = Content.builder().text("Look.").build()
 

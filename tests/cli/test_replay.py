@@ -92,3 +92,14 @@ def test_what_is_no_recorded_run_is_refused_before_anything_boots(
     assert recorded.read_bytes() == data
     nowhere = ("--model", "echo", "--record", str(tmp_path / "no" / "run.jsonl"))
     assert "its folder does not exist" in refused(*nowhere)
+
+
+def test_a_scenario_with_a_script_and_a_replay_exclude_each_other(
+    recorded: Path, tmp_path: Path
+) -> None:
+    scenario = tmp_path / "scenario.yaml"
+    scenario.write_text("device: {script: [{text: a}]}\n")
+    home = ("--device-dir", str(tmp_path / "device"))
+    done = run("up", *home, "--scenario", str(scenario), "--replay", str(recorded))
+    assert done.returncode == 2
+    assert "--scenario brings a script, so --replay has no place" in done.stderr

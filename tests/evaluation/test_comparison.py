@@ -124,10 +124,10 @@ def test_what_xml_cannot_hold_is_replaced() -> None:
 def run_file(path: Path, *right: bool, grammar: str = "on", first: int = 1) -> Path:
     lines = [
         {"grammar": grammar, "id": f"c-{number}", "category": "even" if number % 2 == 0 else "odd",
-         "right": one, "why": "" if one else f"why {number}", "text": "…"}
+         "right": one, "why": "" if one else f"why {number}", "text": "a\u2028b\x85c"}
         for number, one in enumerate(right, first)
     ]  # fmt: skip
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
     return path
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aicore_sim.device.errors import FaultKind, SimulatorFault
@@ -95,6 +95,8 @@ def test_a_script_made_in_python_is_written_to_a_file_and_read_as_the_same(tmp_p
     assert ScriptedModel.from_yaml(model.to_yaml()).script == model.script
 
 
+@example(text="a\x85b", size=None, delay=0.0)
+@example(text="\u2028\u2029 \ufeff\r\n", size=1, delay=0.5)
 @given(
     text=st.text(st.characters(exclude_categories=["Cs"]), max_size=30),
     size=st.none() | st.integers(1, 5),
