@@ -50,6 +50,19 @@ def test_what_is_gone_or_changed_is_found() -> None:
     assert broken(now, [*now, "value a.B.C = 7"]) == []
 
 
+def test_the_protos_are_where_the_page_says() -> None:
+    [code] = re.findall(r'`python -c "(import aicore_protos; [^"]+)"`', PAGE)
+    shown = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30
+    ).stdout
+    folder = Path(shown.strip())
+    assert (folder / "aicore.proto").is_file()
+    imports = re.findall(
+        r'^import "(aicore_protos/.+)";', (folder / "aicore.proto").read_text(), re.M
+    )
+    assert all((folder.parent / name).is_file() for name in imports)
+
+
 def test_the_page_names_every_service() -> None:
     named = set(re.findall(r"^\| `(aicore\.sim\.v1\.\w+)` \|", PAGE, re.MULTILINE))
     assert named == {
@@ -109,6 +122,7 @@ def test_the_page_of_limits_names_profiles_and_commands_that_exist() -> None:
     assert set(re.findall(r"scenario run ([a-z-]+)`", LIMITS)) <= scenarios
 
 
+STRACE = ["strace", "-f", "-qq", "-e", "trace=connect,bind,sendto,sendmsg,sendmmsg"]
 SHOP = (ROOT / "examples" / "node_client" / "shop.py").read_text()
 SCRIPT = (ROOT / "examples" / "node_client" / "answers.yaml").read_text()
 AGENT = """
@@ -133,7 +147,7 @@ def test_an_agent_run_opens_no_socket_but_local_ones(tmp_path: Path) -> None:
     (tmp_path / "answers.yaml").write_text(SCRIPT)
     (tmp_path / "agent.py").write_text(AGENT)
     trace = tmp_path / "trace.txt"
-    strace = ["strace", "-f", "-qq", "-e", "trace=socket,connect,bind,sendto", "-o", str(trace)]
+    strace = [*STRACE, "-o", str(trace)]
     probe = subprocess.run([*strace, "true"], capture_output=True, check=False, timeout=30)
     if probe.returncode:
         pytest.skip("strace may not trace processes here")
@@ -149,15 +163,34 @@ def test_an_agent_run_opens_no_socket_but_local_ones(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "arrives at 2:30 PM" in done.stdout
     lines = trace.read_text().splitlines()
-    used = [line for line in lines if "sa_family=" in line]
-    assert len([line for line in used if "AF_UNIX" in line and "connect(" in line]) >= 3
-    away = [
+    assert sum("connect(" in line and "AF_UNIX" in line for line in lines) >= 3
+    assert away(lines) == []
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+def test_a_socket_that_is_not_local_would_be_found(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.txt"
+    # Connecting a datagram socket sends nothing.
+    code = (
+        "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); "
+        "s.connect(('127.0.0.1', 9)); s.connect(('192.0.2.1', 9))"
+    )
+    subprocess.run(
+        [*STRACE, "-o", str(trace), sys.executable, "-c", code],
+        capture_output=True, check=False, timeout=30,
+    )  # fmt: skip
+    if not trace.exists() or "exited with" in trace.read_text() or not trace.read_text():
+        pytest.skip("strace may not trace processes here")
+    [found] = away(trace.read_text().splitlines())
+    assert '"192.0.2.1"' in found
+
+
+def away(lines: list[str]) -> list[str]:
+    """Calls of a trace with an address that is not of this machine."""
+    local = ("sa_family=AF_UNIX", "sa_family=AF_NETLINK", "sa_family=AF_UNSPEC")
+    loopback = ('"127.0.0.1"', '"::1"')
+    return [
         line
-        for line in used
-        if "sa_family=AF_UNIX" not in line
-        and "sa_family=AF_NETLINK" not in line
-        and '"127.0.0.1"' not in line
-        and '"::1"' not in line
-        and "sa_family=AF_UNSPEC" not in line
+        for line in lines
+        if "sa_family=" in line and not any(sign in line for sign in (*local, *loopback))
     ]
-    assert away == []

@@ -162,19 +162,23 @@ class When:
     fits: Expectation
 
     def say(self, text: str, *, delay: float = 0.0, times: int | None = None) -> Rule:
+        """Answers with a text, after `delay` seconds of device time."""
         return self.answer(say(text, delay=delay), times=times)
 
     def call(
         self, name: str, args: Mapping[str, Any] | None = None, *, times: int | None = None
     ) -> Rule:
+        """Calls a function."""
         return self.answer(say(calls=[call(name, args)]), times=times)
 
     def fail(
         self, code: int | str, message: str = "Scripted failure.", *, times: int | None = None
     ) -> Rule:
+        """Fails with a code, by its name or number. Raises ScriptError for an unknown name."""
         return self.answer(fail(code, message), times=times)
 
     def compute(self, function: Answering, *, times: int | None = None) -> ComputedRule:
+        """Lets a function answer; see `compute`."""
         return ComputedRule(when=self.fits, function=function, times=times)
 
     def answer(self, step: Step, *, times: int | None = None) -> Rule:
