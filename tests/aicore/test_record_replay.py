@@ -17,9 +17,12 @@ from aicore_protos import aicore_pb2, device_pb2
 from aicore_sim.device.clock import ClockMode
 from aicore_sim.device.virtual_clock import DeviceClock
 from aicore_sim.inference import replay
+from aicore_sim.inference.backend import GenerateRequest
 from aicore_sim.inference.onnx_backend import OnnxBackend
 from aicore_sim.inference.recording import Recording, RecordingError, load_recording
 from aicore_sim.inference.replay import replay_backend
+from aicore_sim.inference.request_text import last_text
+from aicore_sim.inference.scripted_model import ScriptedModel, compute
 from aicore_sim.rpc.values import to_object
 from tests.aicore.backends import HandDrivenBackend
 from tests.aicore.calls import App, detail_of, eventually, only_member, prompt
@@ -244,11 +247,20 @@ async def test_conversations_of_an_app_that_asked_at_once_are_each_in_order(
         request.contents.add(role=aicore_pb2.USER).parts.add(text="go on")
         return request
 
-    script = "otherwise: echo"
-    async with start_daemon(script=script, record=run) as daemon:
-        await asyncio.gather(
-            outcome(daemon.app, prompt("cats")), outcome(daemon.app, prompt("dogs"))
-        )
+    both_ask = asyncio.Event()
+
+    async def animal(request: GenerateRequest) -> str:
+        await both_ask.wait()
+        return last_text(request)
+
+    model = ScriptedModel(compute(animal, repeat=2), otherwise="echo")
+    async with start_daemon(backend=model.backend(), record=run) as daemon:
+        calls = [
+            asyncio.create_task(outcome(daemon.app, prompt(text))) for text in ("cats", "dogs")
+        ]
+        await eventually(lambda: len(daemon.server.device.generations.calls) == 2)
+        both_ask.set()
+        await asyncio.gather(*calls)
         await outcome(daemon.app, later("cats"))
         await outcome(daemon.app, later("dogs"))
     assert (await loaded(run)).concurrent == ("com.example.app",)
@@ -266,30 +278,25 @@ async def test_an_answer_takes_the_device_time_that_it_took_when_it_was_recorded
     start_daemon: StartDaemon, run: Path, replaying: Any
 ) -> None:
     async def timed(daemon: Daemon, clock: DeviceClock) -> list[tuple[str, float]]:
+        """The answer's texts, and for how many seconds each was slept."""
         call = daemon.app.start("GenerateContent", prompt("hi"))
-        await eventually(lambda: bool(daemon.server.device.generations.calls))
-        request = device_pb2.AdvanceClockRequest()
         said: list[tuple[str, float]] = []
-        started = clock.monotonic()
-        request.duration.FromMilliseconds(500)
-        reading = asyncio.ensure_future(call.read())
-        while True:
+        for _ in range(2):
+            # What sleeps for minutes waits to unload the idle model.
+            await eventually(lambda: any(one.due - clock.now() < 60 for one in clock.sleepers))
+            left = clock.sleepers[0].due - clock.now()
+            request = device_pb2.AdvanceClockRequest()
+            request.duration.FromNanoseconds(round(left * 1e9))
             await daemon.shell.call("AdvanceClock", request)
-            while True:
-                done, _ = await asyncio.wait({reading}, timeout=0.05)
-                if not done:
-                    break
-                chunk = reading.result()
-                if chunk == grpc.aio.EOF:
-                    return said
-                said.append((chunk.text, clock.monotonic() - started))
-                reading = asyncio.ensure_future(call.read())
+            said.append(((await call.read()).text, round(left, 6)))
+        assert (await call.read()).WhichOneof("chunk") == "finish"
+        return said
 
     script = "- {text: a b, delay: 2, chunk_delay: 0.5}"
     clock = DeviceClock(ClockMode.VIRTUAL)
     async with start_daemon(script=script, record=run, device_clock=clock) as daemon:
         recorded = await timed(daemon, clock)
-    assert [at for _, at in recorded[:2]] == [2.0, 2.5]
+    assert recorded == [("a", 2.0), (" b", 0.5)]
     clock = DeviceClock(ClockMode.VIRTUAL)
     async with replaying(clock) as daemon:
         assert await timed(daemon, clock) == recorded
