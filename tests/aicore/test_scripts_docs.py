@@ -51,7 +51,8 @@ async def test_the_fake_with_a_fixed_delay(start_daemon: StartDaemon) -> None:
             call = daemon.app.start("GenerateContent", prompt("Summarise."))
             request = device_pb2.AdvanceClockRequest()
             request.duration.FromMilliseconds(1500)
-            await eventually(lambda: bool(daemon.server.device.generations.calls))
+            # What sleeps for minutes waits to unload the idle model.
+            await eventually(lambda: any(one.due - clock.now() < 60 for one in clock.sleepers))
             await daemon.shell.call("AdvanceClock", request)
             assert clock.monotonic() - before == 1.5
             assert "".join([chunk.text async for chunk in call]) == "Here is your summary."
