@@ -6,6 +6,7 @@ callers, quotas or gRPC; the same objects travel to the inference worker as JSON
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator
 from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
@@ -38,6 +39,22 @@ class Schema(_Message):
     min_length: int | None = None
     max_length: int | None = None
     any_of: tuple[Schema, ...] = ()
+
+    @property
+    def enum_values(self) -> tuple[JsonValue, ...]:
+        """The values that `enum` spells, which are texts whatever their type.
+
+        A text that spells no JSON stays what it is.
+        """
+        return self.enum if self.type == "string" else tuple(map(_parsed, self.enum))
+
+
+def _parsed(text: str) -> JsonValue:
+    try:
+        value: JsonValue = json.loads(text)
+    except ValueError:
+        return text
+    return value
 
 
 class ToolDeclaration(_Message):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from typing import Any, assert_never
 
@@ -54,8 +53,7 @@ def _value(schema: Schema, name: str, dice: random.Random) -> Any:
     if schema.any_of:
         return _value(dice.choice(schema.any_of), name, dice)
     if schema.enum:
-        item = dice.choice(schema.enum)
-        return item if schema.type == "string" else _parsed(item)
+        return dice.choice(schema.enum_values)
     match schema.type:
         case "object":
             return {
@@ -123,10 +121,3 @@ def _matching(node: Node, dice: random.Random) -> str:
         case Anchor():
             return ""
     assert_never(node)
-
-
-def _parsed(item: str) -> Any:
-    try:
-        return json.loads(item)
-    except ValueError:
-        return item

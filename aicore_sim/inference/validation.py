@@ -21,7 +21,7 @@ def why_not(schema: Schema, value: Any, where: str = "") -> str | None:
         if any(why_not(option, value) is None for option in schema.any_of):
             return None
         return f"{place} is of none of the {len(schema.any_of)} possible types"
-    if schema.enum and json.dumps(value) not in [_enum_json(schema, item) for item in schema.enum]:
+    if schema.enum and json.dumps(value) not in map(json.dumps, schema.enum_values):
         return f"{place} is none of {list(schema.enum)!r}"
     match schema.type:
         case "object":
@@ -91,13 +91,3 @@ def _number(schema: Schema, value: float, place: str) -> str | None:
 
 def _limit(most: int | None, default: int) -> int:
     return default if most is None else most
-
-
-def _enum_json(schema: Schema, item: str) -> str:
-    """Values of an enum are declared as text, whatever their type."""
-    if schema.type == "string":
-        return json.dumps(item)
-    try:
-        return json.dumps(json.loads(item))
-    except ValueError:
-        return item

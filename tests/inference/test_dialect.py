@@ -17,6 +17,7 @@ from aicore_sim.inference.backend import (
     ToolDeclaration,
 )
 from aicore_sim.inference.dialect import ChatMessage, HermesDialect
+from aicore_sim.inference.dialect.hermes import Declarations
 from tests.inference.requests import ORDER_TOOL, ask, ask_with_tools, said, user
 
 DIALECT = HermesDialect()
@@ -155,6 +156,23 @@ def test_a_tuned_model_reads_functions_in_the_form_of_their_calls() -> None:
         '"place": {"lat": number}}}: Plans a trip.\n'
         '  "when": The time.'
     )
+
+
+@pytest.mark.parametrize(
+    ("declarations", "shown"),
+    [("json", '"enum": [1, 2.5]'), ("calls", '"size": 1|2.5'), ("signatures", "size: 1|2.5")],
+)
+def test_choices_that_are_numbers_are_shown_as_numbers(
+    declarations: Declarations, shown: str
+) -> None:
+    size = Schema(type="number", enum=("1", "2.5"))
+    parameters = Schema(type="object", properties={"size": size}, required=("size",))
+    tool = ToolDeclaration(name="order", parameters=parameters)
+    dialect = HermesDialect(declarations=declarations)
+
+    system = dialect.messages(ask_with_tools("Hi", tool, mode="auto"))[0]["content"]
+
+    assert shown in system
 
 
 def test_a_demanded_call_is_told_the_notation_until_it_has_been_seen() -> None:

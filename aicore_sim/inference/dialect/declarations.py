@@ -51,7 +51,7 @@ def _form(schema: Schema) -> str:
     if schema.any_of:
         text = "|".join(_form(option) for option in schema.any_of)
     elif schema.enum:
-        text = "|".join(to_json(value) for value in schema.enum)
+        text = "|".join(to_json(value) for value in schema.enum_values)
     elif schema.type == "array":
         text = f"[{_form(schema.items)}]" if schema.items else "[]"
     elif schema.type == "object":
@@ -65,7 +65,7 @@ def _type_text(schema: Schema) -> str:
     if schema.any_of:
         text = "|".join(_type_text(option) for option in schema.any_of)
     elif schema.enum:
-        text = "|".join(to_json(value) for value in schema.enum)
+        text = "|".join(to_json(value) for value in schema.enum_values)
     elif schema.type == "array":
         text = f"[{_type_text(schema.items)}]" if schema.items else "[]"
     elif schema.type == "object":
@@ -101,7 +101,7 @@ def json_schema(schema: Schema) -> dict[str, Any]:
     if schema.items is not None:
         made["items"] = json_schema(schema.items)
     if schema.enum:
-        made["enum"] = list(schema.enum)
+        made["enum"] = list(schema.enum_values)
     made |= {
         name: value
         for name, value in (
