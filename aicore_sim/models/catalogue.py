@@ -52,7 +52,7 @@ DEFAULT_MODEL = CatalogueModel(
     licence="Apache-2.0",
     homepage="https://huggingface.co/HuggingFaceTB/SmolLM2-135M-Instruct",
     adapter="smollm2-135m-instruct",
-    adapter_sha256="ce52e7e6dd017a2147ae5a1a95b65b462275e5e36a7dd4de2345f7da151a0bea",
+    adapter_sha256="ae5ad57bcef644361e8e7130bbf8279a91874803e2dc1399b4df60936534f534",
 )
 PLAIN_MODEL = replace(
     DEFAULT_MODEL, name="smollm2-135m-instruct-plain", adapter="", adapter_sha256=""
