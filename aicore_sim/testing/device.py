@@ -334,6 +334,16 @@ class Device:
         """
         self._control.advance_clock(round(seconds * 1e9))
 
+    def advance_or_wait(self, seconds: float) -> None:
+        """Let device time pass: advance a clock that stands still, else wait.
+
+        Lets one test run in real and in virtual time.
+        """
+        if self._control.clock().mode == device_pb2.SetClockRequest.REAL:
+            threading.Event().wait(seconds)
+        else:
+            self.advance(seconds)
+
     # Verdict, reset, end.
 
     def findings(self) -> tuple[Finding, ...]:

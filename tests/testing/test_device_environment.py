@@ -62,6 +62,7 @@ def _ask(device: Device, package: str = APP) -> int:
     return 0
 
 
+@pytest.mark.requirement("simulator.testing.environments")
 def test_the_same_body_runs_on_every_environment(device: Device) -> None:
     device.reset()
     device.caller(APP)
@@ -101,6 +102,7 @@ def _raise_after_a_change(now: object, before: object) -> None:
     raise KeyError("the body")
 
 
+@pytest.mark.requirement("simulator.testing.states")
 def test_states_are_put_back_also_when_the_body_raises(device: Device) -> None:
     device.reset()
     device.install(APP)
@@ -128,6 +130,7 @@ def test_states_are_put_back_also_when_the_body_raises(device: Device) -> None:
         assert state() == before
 
 
+@pytest.mark.requirement("simulator.testing.unknown-names")
 def test_unknown_names_are_refused_and_say_what_exists(device: Device) -> None:
     device.reset()
     device.install(APP)
@@ -158,3 +161,14 @@ async def test_states_may_be_entered_in_a_coroutine(device: Device) -> None:
             await model.generate_content("hi")
     assert failed.value.error_code == 9
     assert device._control.faults() == ()
+
+
+def test_asking_before_the_retry_delay_is_over_is_found(device: Device) -> None:
+    device.reset()
+    device.caller(APP)
+    device.charge(APP, 100)
+    assert [_ask(device), _ask(device)] == [9, 9]
+    found = device.findings()
+    assert [finding.rule for finding in found] == ["busy-retried-too-soon", "status-not-checked"]
+    with pytest.raises(AssertionError, match="busy-retried-too-soon"):
+        device.assert_well_behaved(ignore=["status-not-checked"])

@@ -37,7 +37,18 @@ def _pytest(folder: Path, body: str, *arguments: str) -> subprocess.CompletedPro
 
 
 def _command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-W", "error", *arguments]
+    return [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:asyncio",
+        "-W",
+        "error",
+        *arguments,
+    ]
 
 
 PASSES = """
@@ -63,6 +74,7 @@ def test_time_stands_still(virtual_clock):
 """
 
 
+@pytest.mark.requirement("simulator.testing.plugin")
 @pytest.mark.parametrize(
     "arguments", [(), ("--device-env", "local"), ("--device-env", "virtual-time"), ("-n", "2")]
 )
@@ -73,6 +85,7 @@ def test_tests_pass_without_any_configuration(tmp_path: Path, arguments: tuple[s
     assert "busy-retried-at-once" in done.stdout
 
 
+@pytest.mark.requirement("simulator.testing.plugin")
 def test_a_failure_shows_the_journal_the_seed_and_the_daemons_logs(tmp_path: Path) -> None:
     body = """
 def test_wrong(device, caller):
@@ -110,6 +123,7 @@ def test_the_plugin_imports_nothing_until_a_fixture_is_used(tmp_path: Path) -> N
     assert "1 passed" in done.stdout, done.stdout
 
 
+@pytest.mark.requirement("simulator.testing.plugin.no-orphans")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 async def test_no_daemon_outlives_pytest(tmp_path: Path, number: signal.Signals) -> None:
     pids = tmp_path / "pids"
@@ -122,7 +136,7 @@ async def test_no_daemon_outlives_pytest(tmp_path: Path, number: signal.Signals)
         f"    made.rename({str(pids)!r})\n"
         "    threading.Event().wait(60)\n"
     )
-    running = subprocess.Popen(
+    running = subprocess.Popen(  # noqa: ASYNC220
         _command("--device-env", "local"),
         cwd=tmp_path,
         stdout=subprocess.DEVNULL,

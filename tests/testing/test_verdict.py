@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from aicore_protos import aicore_pb2
 from aicore_sim.device.journal import JournalEntry
+from aicore_sim.rpc.values import to_object
+from aicore_sim.service.conversions import longest_tool_result, to_generate_request
 from aicore_sim.testing.verdict import RULES, Finding, findings, report
 
 STATUS = ("CheckStatus", 0, 0.0)
@@ -41,6 +44,7 @@ def _rules(found: tuple[Finding, ...]) -> list[str]:
     return [finding.rule for finding in found]
 
 
+@pytest.mark.requirement("simulator.testing.verdict")
 @pytest.mark.parametrize(
     ("rule", "bad", "good", "figures"),
     [
@@ -100,3 +104,10 @@ def test_left_over_steps_and_running_generations_are_found() -> None:
 def test_each_rule_has_its_heading_on_the_page() -> None:
     page = (Path(__file__).parents[2] / "docs" / "verdict.md").read_text()
     assert tuple(re.findall(r"^## (.+)$", page, re.MULTILINE)) == RULES
+
+
+def test_the_device_tells_the_length_of_a_tool_result() -> None:
+    response = aicore_pb2.FunctionResponse(name="find", response=to_object({"text": "x" * 50}))
+    content = aicore_pb2.Content(role="USER", parts=[aicore_pb2.Part(function_response=response)])
+    asked = to_generate_request(aicore_pb2.GenerateContentRequest(contents=[content]))
+    assert longest_tool_result(asked) == len('{"text": ""}') + 50
