@@ -121,6 +121,7 @@ def test_states_are_put_back_also_when_the_body_raises(device: Device) -> None:
         device.background(APP),
         device.quota("off"),
         device.network_off(),
+        device.instant_downloads(),
         device.feature_status("DOWNLOADABLE"),
         device.fault("BUSY"),
     ]
