@@ -31,6 +31,8 @@ ALLOWED = {
     ),
     "aicore_sim": ("aicore_sim", "aicore_protos"),
     "aicore_sim.cli": ("aicore_sim", "aicore_protos", "aicore_client", "appfunctions_host"),
+    "aicore_sim.testing": ("aicore_sim", "aicore_protos", "aicore_client", "appfunctions_host"),
+    "aicore_sim.pytest_plugin": ("aicore_sim.testing",),
     "aicore_sim.rpc": ("aicore_sim.rpc", "aicore_sim.device", "aicore_protos"),
     "aicore_sim.device": ("aicore_sim.device",),
     "aicore_sim.policy": ("aicore_sim.policy", "aicore_sim.device"),

@@ -37,7 +37,12 @@ from aicore_sim.service.cached_contexts import (
     with_prefix,
 )
 from aicore_sim.service.clock import token_of
-from aicore_sim.service.conversions import to_generate_request, to_response, to_selection
+from aicore_sim.service.conversions import (
+    longest_tool_result,
+    to_generate_request,
+    to_response,
+    to_selection,
+)
 from aicore_sim.service.fault_port import pass_faults
 from aicore_sim.service.generation import Generations, Said
 from aicore_sim.service.trace import CANCELLED, INTERNAL, CallTrace
@@ -149,6 +154,8 @@ class AICoreServicer(aicore_pb2_grpc.AICoreServicer):
             selection = to_selection(request.model)
             asked = to_generate_request(request)
             self._advice.note(trace.package_name, asked.sampling.temperature)
+            if longest := longest_tool_result(asked):
+                trace.figures["tool_result_chars"] = longest
             fired = await self._faults(trace)
             feature = self._generations.admit(trace, selection)
             asked = await self._with_cache(trace, feature, request, asked)

@@ -231,3 +231,16 @@ def _call_response(call: backend.FunctionCall) -> aicore_pb2.GenerateContentResp
 def _malformed(text: str, reason: str) -> aicore_pb2.GenerateContentResponse:
     malformed = aicore_pb2.MalformedFunctionCall(text=text, reason=reason)
     return aicore_pb2.GenerateContentResponse(malformed_function_call=malformed)
+
+
+def longest_tool_result(request: backend.GenerateRequest) -> int:
+    """Characters of the longest function response as JSON; 0 without one."""
+    return max(
+        (
+            len(json.dumps(part.response, ensure_ascii=False, default=str))
+            for content in request.contents
+            for part in content.parts
+            if isinstance(part, backend.FunctionResponsePart)
+        ),
+        default=0,
+    )

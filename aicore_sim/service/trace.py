@@ -81,6 +81,8 @@ class CallTrace:
         match error:
             case GenAiError() | AppFunctionError():
                 self.error_code = error.error_code
+                if isinstance(error, GenAiError) and error.retry_delay > 0:
+                    self.figures["retry_delay_seconds"] = error.retry_delay
                 self.decide(self.rule)
             case SimulatorFault():
                 self.decide(error.kind.name.lower().replace("_", "-"))
