@@ -310,6 +310,7 @@ def _backend(
     from aicore_sim.inference.onnx_backend import OnnxBackend
     from aicore_sim.models.catalogue import CATALOGUE, catalogue_model, find_model
     from aicore_sim.models.errors import ModelNotFound
+    from aicore_sim.models.hub_name import PREFIX
 
     try:
         folder = find_model(model)
@@ -317,6 +318,8 @@ def _backend(
         return UnavailableBackend(str(error))
     pulled = model == "default" or model in {known.name for known in CATALOGUE}
     name = catalogue_model(model).name if pulled else None
+    if model.startswith(PREFIX):
+        name = model
     return OnnxBackend(
         folder,
         token_limit=profile.token_limit,
@@ -330,12 +333,12 @@ def _backend(
 def _download_source(
     model: DeviceModel, profile: DeviceProfile, options: ServeOptions
 ) -> ByteSource | None:
-    """A model of the catalogue is really downloaded; None simulates the download of any other."""
-    from aicore_sim.models.catalogue import catalogue_model
+    """A model with a name is really downloaded; None simulates the download of any other."""
     from aicore_sim.models.errors import ModelNotFound
+    from aicore_sim.models.named import named_model
 
     try:
-        wanted = catalogue_model(model.name)
+        wanted = named_model(model.name)
     except ModelNotFound:
         return None
     from aicore_sim.service.model_download import real_download

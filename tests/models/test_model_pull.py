@@ -9,7 +9,7 @@ from typing import IO, Any
 import numpy as np
 import pytest
 
-from aicore_sim.models import _child_main, _source
+from aicore_sim.models import _child_main, _source, installation
 from aicore_sim.models import pull as pull_module
 from aicore_sim.models.catalogue import (
     DEFAULT_MODEL,
@@ -256,7 +256,7 @@ def test_a_conversion_that_takes_too_long_is_stopped(
     tiny_model: CatalogueModel, tiny_gguf: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(pull_module, "_CONVERT_TIMEOUT", 0.0)
+        patch.setattr(installation, "_CONVERT_TIMEOUT", 0.0)
         error = _failed_pull(tiny_model, tiny_gguf)
 
     assert error.failure == "conversion"
@@ -298,7 +298,7 @@ def test_a_pull_that_waits_in_vain_says_so(tiny_model: CatalogueModel, tiny_gguf
     with pytest.raises(PullError) as caught:
         pull(tiny_model, NoProgress(), source=tiny_gguf, wait_timeout=0.2)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pull_module, "_REMOVE_TIMEOUT", 0.2)
+        patch.setattr(installation, "_REMOVE_TIMEOUT", 0.2)
         with pytest.raises(PullError) as refused:
             remove("tiny")
 
