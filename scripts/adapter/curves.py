@@ -21,18 +21,24 @@ _SMOOTH = 20
 
 def draw(histories: list[Path], target: Path) -> None:
     losses: list[float] = []
+    apart: list[tuple[int, float]] = []
     measured: dict[str, list[tuple[int, float]]] = {}
     borders: list[int] = []
     for path in histories:
         borders.append(len(losses))
         for entry in json.loads(path.read_text()):
             losses.append(entry["loss"])
-            for kind in entry.keys() - {"step", "loss"}:
+            if "divergence" in entry:
+                apart.append((len(losses), entry["divergence"]))
+            for kind in entry.keys() - {"step", "loss", "divergence"}:
                 measured.setdefault(kind, []).append((len(losses), entry[kind]))
     figure, (above, below) = plt.subplots(2, 1, sharex=True, figsize=(8, 6))
     smooth = np.convolve(losses, np.ones(_SMOOTH) / _SMOOTH, mode="valid")
     above.semilogy(np.arange(_SMOOTH, len(losses) + 1), smooth)
     above.set_ylabel(f"loss, mean of {_SMOOTH} steps")
+    if apart:
+        above.semilogy(*zip(*apart, strict=True), alpha=0.5, label="divergence without functions")
+        above.legend()
     for kind, points in sorted(measured.items()):
         below.plot(*zip(*points, strict=True), marker="o", label=f"{kind}: exact, validation")
     for axes in (above, below):
