@@ -139,7 +139,7 @@ class AgentLoop:
             dropped = await self._window.turns_to_drop(dropped, history.turns, request)
             step = await self._ask(request(dropped), emit)
             if not step.calls:
-                return _finished(turn, step, dropped)
+                return _finished(turn, step, dropped, self._settings.options)
             spoken: list[Part] = [TextPart(step.text)] if step.text.strip() else []
             answers: list[Part] = []
             for part, answer in await self._calls.run(
@@ -203,8 +203,10 @@ async def _take(candidate: Candidate, step: _Step, emit: Emit) -> None:
         await emit(AgentEvent.TextMessage(candidate.text, is_partial=True))
 
 
-def _finished(turn: list[Content], step: _Step, dropped: int) -> FinishedTurn:
-    message = AgentEvent.TextMessage(step.text)
+def _finished(
+    turn: list[Content], step: _Step, dropped: int, options: RunnerOptions
+) -> FinishedTurn:
+    message = AgentEvent.TextMessage(step.text if options.final_text == "whole" else "")
     if not step.text.strip():
         # An answer without text stored in the history makes later requests fail.
         logger.warning("The model gave an empty answer; the turn is not remembered.")

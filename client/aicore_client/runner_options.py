@@ -31,6 +31,9 @@ class RunnerOptions:
     on_full_window: Literal["error", "trim"] = "error"
     """`error`: the turn fails with REQUEST_TOO_LARGE (12); `trim`: the oldest turns of the session
     are forgotten, whole, until the rest fits. The instructions always stay."""
+    final_text: Literal["whole", "empty"] = "whole"
+    """What the last message, which is not partial, carries: the whole text of the last step, or no
+    text, for code that keeps what was streamed. The history has the text in either case."""
 
     def __post_init__(self) -> None:
         if self.tool_timeout is not None and self.tool_timeout <= timedelta():
@@ -48,3 +51,5 @@ class RunnerOptions:
             raise ValueError(
                 f"on_full_window must be 'error' or 'trim', not {self.on_full_window!r}"
             )
+        if self.final_text not in ("whole", "empty"):
+            raise ValueError(f"final_text must be 'whole' or 'empty', not {self.final_text!r}")

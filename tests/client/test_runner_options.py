@@ -36,6 +36,10 @@ class Slow(AgentTool):
         self.gates: dict[str, asyncio.Event] = {}
         self.cancelled = 0
 
+    def let_go(self, *names: str) -> None:
+        for name in names:
+            self.gates.setdefault(name, asyncio.Event()).set()
+
     async def execute(self, args: dict[str, Any]) -> dict[str, Any]:
         gate = self.gates.setdefault(args["who"], asyncio.Event())
         self.begun.put_nowait(args["who"])
@@ -78,6 +82,7 @@ def runner_of(device: Device, *given: AgentTool, **options: Any) -> AgentRunner:
         {"tool_result_tokens": 63},
         {"on_large_tool_result": "drop"},
         {"on_full_window": "wrap"},
+        {"final_text": "half"},
     ],
 )
 def test_a_wrong_option_is_refused(wrong: dict[str, Any]) -> None:
@@ -266,3 +271,64 @@ async def test_declarations_that_fill_the_window_are_named_with_their_tokens(
     assert message.startswith("The declarations of 12 tools alone fill the window of 100 tokens")
     assert "tool_3 10" in message
     assert "add_app_function_ids" in message
+
+
+@pytest.mark.requirement("agent.loop.final-text")
+@pytest.mark.parametrize(("final_text", "last"), [("whole", "abc"), ("empty", "")])
+async def test_the_last_message_has_the_whole_text_or_none_and_the_history_has_it(
+    device: Device, final_text: str, last: str
+) -> None:
+    device.aicore.script([text("ab"), text("c"), finish()], [text("More."), finish()])
+    session = runner_of(device, final_text=final_text).get_or_create_session("s")
+
+    events = await events_of(aiter(session.run_async(say("Go"))))
+    await events_of(aiter(session.run_async(say("On"))))
+
+    assert [(one.text, one.is_partial) for one in events] == [
+        ("ab", True),
+        ("c", True),
+        (last, False),
+    ]
+    assert device.aicore.requests[-1].contents[1].parts[0].text == "abc"
+
+
+@pytest.mark.requirement("agent.loop.own-result")
+@pytest.mark.parametrize("parallel", [False, True])
+async def test_of_three_calls_one_fails_and_the_others_have_their_results(
+    device: Device, parallel: bool
+) -> None:
+    device.host.add(f"{TOOLS}#wait")
+    calls = [call("wait", who="a"), call("nothing_of_the_kind"), call("wait", who="c")]
+    device.aicore.script([*calls, finish()], [text("Two of three."), finish()])
+    slow = Slow((await tools(device))[0])
+    slow.let_go("a", "c")
+    runner = runner_of(device, slow, parallel_tools=parallel)
+
+    events = await events_of(aiter(runner.run_single_turn_async(say("Go"))))
+
+    responses = [one for one in events if isinstance(one, AgentEvent.FunctionResponse)]
+    assert sorted(str(dict(one.response))[:9] for one in responses) == [
+        "{'error':",
+        "{'who': '",
+        "{'who': '",
+    ]
+    told = [part.function_response for part in device.aicore.requests[-1].contents[-1].parts]
+    assert [one.name for one in told] == ["wait", "nothing_of_the_kind", "wait"]
+
+
+@pytest.mark.requirement("agent.loop.called-twice")
+async def test_the_same_call_twice_is_executed_twice_and_each_is_told(device: Device) -> None:
+    device.host.add(f"{TOOLS}#wait")
+    device.aicore.script(
+        [call("wait", who="a"), call("wait", who="a"), finish()], [text("Done."), finish()]
+    )
+    slow = Slow((await tools(device))[0])
+    slow.let_go("a")
+    runner = runner_of(device, slow)
+
+    events = await events_of(aiter(runner.run_single_turn_async(say("Go"))))
+
+    begun = [slow.begun.get_nowait() for _ in range(slow.begun.qsize())]
+    responses = [one for one in events if isinstance(one, AgentEvent.FunctionResponse)]
+    assert begun == ["a", "a"]
+    assert len({one.id for one in responses}) == 2
