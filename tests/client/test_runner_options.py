@@ -284,10 +284,10 @@ async def test_the_last_message_has_the_whole_text_or_none_and_the_history_has_i
     events = await events_of(aiter(session.run_async(say("Go"))))
     await events_of(aiter(session.run_async(say("On"))))
 
-    assert [(one.text, one.is_partial) for one in events] == [
-        ("ab", True),
-        ("c", True),
-        (last, False),
+    assert events == [
+        AgentEvent.TextMessage("ab", is_partial=True),
+        AgentEvent.TextMessage("c", is_partial=True),
+        AgentEvent.TextMessage(last),
     ]
     assert device.aicore.requests[-1].contents[1].parts[0].text == "abc"
 
