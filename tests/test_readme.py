@@ -60,7 +60,7 @@ def _shell(script: str, folder: Path, env: dict[str, str]) -> subprocess.Complet
 def test_both_one_line_commands_are_there() -> None:
     first, second = _commands("python3 -m venv")
     assert first.endswith("aicore-sim demo")
-    assert second.endswith("pytest -n 2")
+    assert second.endswith("pytest -n 2 --dist loadfile")
 
 
 @pytest.mark.real_model
