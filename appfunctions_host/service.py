@@ -228,6 +228,7 @@ class ManagerServicer(appfunctions_pb2_grpc.AppFunctionManagerServicer):
                     command=one.command,
                     directory=one.directory,
                     is_running=one.package_name in running,
+                    last_failure=self._host.starter.last_failure(one.package_name),
                 )
                 for one in self._host.service_commands.all()
             ]

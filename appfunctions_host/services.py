@@ -122,12 +122,17 @@ class ServiceStarter:
         self._bind_seconds = bind_seconds
         self._idle_seconds = idle_seconds
         self._started: dict[str, _Started] = {}
+        self._failures: dict[str, str] = {}
         self._closed = False
 
     @property
     def running(self) -> tuple[str, ...]:
         """Packages whose services this host has started."""
         return tuple(sorted(self._started))
+
+    def last_failure(self, package_name: str) -> str:
+        """Why the last start of its service served no call; empty when it did, or never started."""
+        return self._failures.get(package_name, "")
 
     def can_bind(self, function: DeclaredFunction) -> bool:
         """Whether somebody runs the function, or can be started for it."""
@@ -165,14 +170,20 @@ class ServiceStarter:
                 await asyncio.wait({bound, started.task}, return_when=asyncio.FIRST_COMPLETED)
             if bound.done() and (provider := bound.result()) is not None:
                 started.has_provided = True
+                self._failures.pop(function.key[0], None)
                 return provider
         finally:
             bound.cancel()
-        if not started.task.done():
+        if started.task.done():
+            self._failures.setdefault(function.key[0], f"ended without providing {function.key[1]}")
+        else:
             logger.warning(
                 "the service of %s did not provide %s within %g s; ending it",
                 *function.key,
                 self._bind_seconds,
+            )
+            self._failures[function.key[0]] = (
+                f"did not provide {function.key[1]} within {self._bind_seconds:g} s"
             )
             started.stop.set()
         return None
@@ -212,6 +223,7 @@ class ServiceStarter:
         found = self._started.get(command.package_name)
         if found is not None and not found.stop.is_set():
             return found
+        self._failures.pop(command.package_name, None)
         stop = asyncio.Event()
         task = asyncio.create_task(
             self._run(command, stop, found.task if found is not None else None),
@@ -251,8 +263,11 @@ class ServiceStarter:
                 logger.info("started the service of %s, pid %s", package_name, process.pid)
                 await _until(process, stop)
             logger.info("the service of %s ended with %s", package_name, process.returncode)
-        except (OSError, ValueError, UnknownPackage, sqlite3.Error):
+            if not stop.is_set() and process.returncode:
+                self._failures[package_name] = f"ended with exit code {process.returncode}"
+        except (OSError, ValueError, UnknownPackage, sqlite3.Error) as error:
             logger.exception("the service of %s could not be started", package_name)
+            self._failures[package_name] = f"could not be started: {error}"
 
 
 async def _until(process: Process, stop: asyncio.Event) -> None:

@@ -157,6 +157,7 @@ def list_service_commands(
                 "command": list(one.command),
                 "directory": one.directory,
                 "running": one.is_running,
+                "last_failure": one.last_failure or None,
             }
             for one in found.services
         ]
@@ -165,6 +166,8 @@ def list_service_commands(
         return
     for row in rows:
         state = "running" if row["running"] else "not running"
+        if row["last_failure"]:
+            state += f"; the last start failed: {row['last_failure']}"
         print(f"{row['package']} ({state}): {' '.join(row['command'])}")
 
 

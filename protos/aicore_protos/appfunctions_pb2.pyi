@@ -416,16 +416,18 @@ class ExplainResponse(_message.Message):
     def __init__(self, discoverable: _Optional[bool] = ..., discovery_reason: _Optional[str] = ..., execute_error_code: _Optional[int] = ..., execute_reason: _Optional[str] = ..., discovery_rule: _Optional[str] = ..., execute_rule: _Optional[str] = ..., filtered_out: _Optional[bool] = ...) -> None: ...
 
 class ServiceCommand(_message.Message):
-    __slots__ = ("package_name", "command", "directory", "is_running")
+    __slots__ = ("package_name", "command", "directory", "is_running", "last_failure")
     PACKAGE_NAME_FIELD_NUMBER: _ClassVar[int]
     COMMAND_FIELD_NUMBER: _ClassVar[int]
     DIRECTORY_FIELD_NUMBER: _ClassVar[int]
     IS_RUNNING_FIELD_NUMBER: _ClassVar[int]
+    LAST_FAILURE_FIELD_NUMBER: _ClassVar[int]
     package_name: str
     command: _containers.RepeatedScalarFieldContainer[str]
     directory: str
     is_running: bool
-    def __init__(self, package_name: _Optional[str] = ..., command: _Optional[_Iterable[str]] = ..., directory: _Optional[str] = ..., is_running: _Optional[bool] = ...) -> None: ...
+    last_failure: str
+    def __init__(self, package_name: _Optional[str] = ..., command: _Optional[_Iterable[str]] = ..., directory: _Optional[str] = ..., is_running: _Optional[bool] = ..., last_failure: _Optional[str] = ...) -> None: ...
 
 class SetServiceCommandRequest(_message.Message):
     __slots__ = ("service",)

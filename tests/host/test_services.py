@@ -47,6 +47,11 @@ async def running(device: Device) -> list[tuple[str, bool]]:
     return [(one.package_name, one.is_running) for one in response.services]
 
 
+async def last_failure(device: Device) -> str:
+    response = await device.shell().call("ListServiceCommands", pb.ListServiceCommandsRequest())
+    return str(response.services[0].last_failure)
+
+
 @contextlib.asynccontextmanager
 async def declared(folder: Path, **more: float) -> AsyncIterator[tuple[Device, Caller]]:
     """A device on which the shop has declared its functions in an earlier process."""
@@ -89,17 +94,20 @@ async def slow(caller: Caller) -> int:
 
 @pytest.mark.requirement("appfunctions.service.cannot-be-bound")
 @pytest.mark.parametrize(
-    "command",
+    ("command", "why"),
     [
-        ["/nowhere/no-such-program"],
-        [sys.executable, "-c", "raise SystemExit(3)"],
-        [sys.executable, "-c", "import time; time.sleep(60)"],  # never connects
-        [*PROVIDE, f"{PACKAGE}=tests.host.shop:TroubleTools"],  # another service of the app
+        (["/nowhere/no-such-program"], "ended with exit code 127"),
+        ([sys.executable, "-c", "raise SystemExit(3)"], "ended with exit code 3"),
+        ([sys.executable, "-c", ""], "ended without providing "),
+        # never connects
+        ([sys.executable, "-c", "import time; time.sleep(60)"], "did not provide "),
+        # another service of the app
+        ([*PROVIDE, f"{PACKAGE}=tests.host.shop:TroubleTools"], "did not provide "),
     ],
-    ids=["missing", "fails", "hangs", "other"],
+    ids=["missing", "fails", "ends", "hangs", "other"],
 )
-async def test_a_service_that_does_not_come_is_2000_and_leaves_no_process(
-    tmp_path: Path, command: list[str]
+async def test_a_service_that_does_not_come_is_2000_says_why_and_leaves_no_process(
+    tmp_path: Path, command: list[str], why: str
 ) -> None:
     async with declared(tmp_path, bind_seconds=2.0) as (device, shop):
         await register(device, command)
@@ -109,6 +117,18 @@ async def test_a_service_that_does_not_come_is_2000_and_leaves_no_process(
                 await asyncio.sleep(0.01)
         rule = device.host.journal.read()[-1].rule
         assert rule in ("NOT_BOUND", "PROVIDER_LEFT"), rule
+        assert (await last_failure(device)).startswith(why)
+
+
+@pytest.mark.requirement("appfunctions.service.cannot-be-bound")
+async def test_a_service_that_comes_at_last_has_no_failure_any_more(tmp_path: Path) -> None:
+    async with declared(tmp_path) as (device, shop):
+        await register(device, [sys.executable, "-c", "raise SystemExit(3)"])
+        assert await slow(shop) == 2000
+        assert await last_failure(device) == "ended with exit code 3"
+        await register(device, SHOP_COMMAND)
+        assert await slow(shop) == 0
+        assert await last_failure(device) == ""
 
 
 @pytest.mark.requirement("appfunctions.service.refused-never-starts")
