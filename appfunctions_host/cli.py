@@ -12,7 +12,6 @@ import json
 import logging
 import platform
 import sqlite3
-import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
@@ -46,6 +45,7 @@ from appfunctions_host.shell_client import (
     Target,
     TimedOut,
 )
+from appfunctions_host.shown import show
 
 _STATES = {
     "enable": pb.APP_FUNCTION_STATE_ENABLED,
@@ -132,7 +132,7 @@ def serve_command(
         sqlite3.Error,
         ValueError,
     ) as error:
-        print(f"appfunctions-host: {error}", file=sys.stderr)
+        show(f"appfunctions-host: {error}", error=True)
         raise typer.Exit(1) from None
 
 
@@ -165,7 +165,7 @@ def list_app_functions(
             enabled = states.get((name.package_name, name.function_identifier))
             document = metadata_document(metadata, enabled=enabled)
             listed.setdefault(name.package_name, []).append(document)
-        print(json.dumps(listed, indent=2, ensure_ascii=False))
+        show(json.dumps(listed, indent=2, ensure_ascii=False))
 
 
 @app.command("execute-app-function", context_settings=_SHELL)
@@ -207,7 +207,7 @@ def execute_app_function(
             text = yaml.safe_dump(plain_result(value), sort_keys=False, allow_unicode=True)
             print(text.removesuffix("...\n"), end="")
         else:
-            print(json.dumps(result_document(value), indent=2, ensure_ascii=False))
+            show(json.dumps(result_document(value), indent=2, ensure_ascii=False))
 
 
 @app.command("set-enabled", context_settings=_SHELL)
@@ -233,7 +233,7 @@ def set_enabled(
         try:
             client.set_enabled(client.full_name(name), _STATES[chosen])
         except (CallRefused, ExecutionFailed) as error:
-            print(f"Error setting app function state: {error}", file=sys.stderr)
+            show(f"Error setting app function state: {error}", error=True)
         else:
             print("App function enabled state updated successfully.")
 
@@ -257,7 +257,7 @@ def is_enabled(
         try:
             print("true" if client.is_enabled(client.full_name(name)) else "false")
         except (CallRefused, ExecutionFailed) as error:
-            print(f"Error checking app function state: {error}", file=sys.stderr)
+            show(f"Error checking app function state: {error}", error=True)
 
 
 def _no_extras(context: typer.Context) -> None:

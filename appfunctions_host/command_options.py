@@ -19,6 +19,7 @@ from appfunctions_host.shell_client import (
     TimedOut,
     connect,
 )
+from appfunctions_host.shown import show
 
 FAILED = 255
 SERVICE_MISSING = 20
@@ -60,5 +61,5 @@ def shell_session(target: Target) -> Iterator[HostClient]:
 
 
 def fail(message: str) -> NoReturn:
-    print(message, file=sys.stderr)
+    show(message, error=True)
     raise typer.Exit(FAILED)

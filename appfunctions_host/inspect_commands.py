@@ -18,6 +18,7 @@ from appfunctions_host.command_options import (
     shell_session,
 )
 from appfunctions_host.shell_client import HostClient, Target
+from appfunctions_host.shown import line, show
 
 _YES_NO = {True: "yes", False: "no"}
 
@@ -56,7 +57,7 @@ def watch(
     with shell_session(Target(device_dir=device_dir, address=address)) as client:
         try:
             for decision in client.watch(after_id=after, follow=not no_follow):
-                print(_decision_line(decision, as_json=as_json), flush=True)
+                show(_decision_line(decision, as_json=as_json))
         except KeyboardInterrupt:
             return
 
@@ -91,12 +92,12 @@ def _print_explanation(
             "execute_reason": found.execute_reason,
             "filtered_out": found.filtered_out,
         }
-        print(json.dumps(facts, ensure_ascii=False))
+        show(json.dumps(facts, ensure_ascii=False))
         return
     runs = "yes" if found.execute_error_code == 0 else f"no ({found.execute_error_code})"
-    print(f"{name.package_name} {name.function_identifier}")
-    print(f"  visible   {_YES_NO[found.discoverable]}: {found.discovery_reason}")
-    print(f"  runnable  {runs}: {found.execute_reason}")
+    show(line(f"{name.package_name} {name.function_identifier}"))
+    show(line(f"  visible   {_YES_NO[found.discoverable]}: {found.discovery_reason}"))
+    show(line(f"  runnable  {runs}: {found.execute_reason}"))
     if found.filtered_out:
         print("  offered   no: the id filter lacks it")
 
@@ -123,7 +124,7 @@ def _decision_line(decision: pb.AppFunctionDecision, *, as_json: bool) -> str:
     verdict = "ok" if decision.allowed else f"refused{code}"
     if decision.operation == "result":
         verdict = "returned" if decision.allowed else f"failed{code}"
-    return (
+    return line(
         f"{decision.id:>6} {moment} {decision.operation:<11} {decision.calling_package} "
         f"{target} {verdict}: {decision.reason}"
     )

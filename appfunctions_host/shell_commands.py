@@ -14,6 +14,7 @@ from aicore_protos import appfunctions_shell_pb2 as shell
 from appfunctions_host.access_flags import AccessFlag
 from appfunctions_host.command_options import Address, DeviceDir, PackageName, fail, shell_session
 from appfunctions_host.shell_client import CallRefused, Target
+from appfunctions_host.shown import line, show
 
 Agent = Annotated[str | None, typer.Option("--agent-package", help="The app that calls.")]
 TargetPackage = Annotated[
@@ -47,14 +48,14 @@ def list_valid_agents(device_dir: DeviceDir = None, address: Address = None) -> 
     """List the packages that hold the permission and are allowlisted."""
     with shell_session(Target(device_dir=device_dir, address=address)) as client:
         found = client.set_up("ListValidPackages", shell.ListValidPackagesRequest())
-        print(f"Valid agents: [{', '.join(found.agents)}]")
+        show(f"Valid agents: [{', '.join(found.agents)}]")
 
 
 def list_valid_targets(device_dir: DeviceDir = None, address: Address = None) -> None:
     """List the packages that have an AppFunctionService."""
     with shell_session(Target(device_dir=device_dir, address=address)) as client:
         found = client.set_up("ListValidPackages", shell.ListValidPackagesRequest())
-        print(f"Valid targets: [{', '.join(found.targets)}]")
+        show(f"Valid targets: [{', '.join(found.targets)}]")
 
 
 def read_app_description(
@@ -65,7 +66,7 @@ def read_app_description(
         fail("Error: --package must be specified.")
     with shell_session(Target(device_dir=device_dir, address=address)) as client:
         request = shell.ReadAppDescriptionRequest(package_name=package)
-        print(client.set_up("ReadAppDescription", request).description)
+        show(client.set_up("ReadAppDescription", request).description)
 
 
 def set_additional_allowlisted_agents(
@@ -162,13 +163,13 @@ def list_service_commands(
             for one in found.services
         ]
     if as_json:
-        print(json.dumps(rows, indent=2, ensure_ascii=False))
+        show(json.dumps(rows, indent=2, ensure_ascii=False))
         return
     for row in rows:
         state = "running" if row["running"] else "not running"
         if row["last_failure"]:
             state += f"; the last start failed: {row['last_failure']}"
-        print(f"{row['package']} ({state}): {' '.join(row['command'])}")
+        show(line(f"{row['package']} ({state}): {' '.join(row['command'])}"))
 
 
 def set_package_queries(
