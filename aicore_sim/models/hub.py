@@ -31,6 +31,8 @@ _ENDPOINT = "HF_ENDPOINT"
 _ANSWER_TIMEOUT = 20.0
 _PARTIAL = "partial-"
 _PARTIAL_CONTENT = 206
+_TRANSPORTS = ("httpx", "httpx2", "huggingface_hub", "requests")
+"""Packages whose exceptions say that the Hub could not be reached, or broke off."""
 
 
 def pull_from_hub(
@@ -208,7 +210,9 @@ def _explained(name: HubName) -> Iterator[None]:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
             raise
         raise _cut(name, error) from None
-    except Exception as error:  # the library's transport has exceptions of its own
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in _TRANSPORTS:
+            raise
         raise _cut(name, error) from None
 
 

@@ -22,7 +22,9 @@ from aicore_sim.device.home import DeviceHome
 from aicore_sim.models.catalogue import CatalogueModel, find_model
 from aicore_sim.server import AicoreServer, ServeOptions
 from tests.aicore.calls import App
+from tests.inference.synthetic import build_synthetic_model
 from tests.models.conftest import cache, tiny_gguf, tiny_model
+from tests.models.hub_server import serving
 from tests.models.synthetic import write_wheel
 
 __all__ = ["cache", "tiny_gguf", "tiny_model"]
@@ -32,9 +34,9 @@ LIMIT = 60.0
 
 
 @contextlib.asynccontextmanager
-async def app_of(folder: Path) -> AsyncIterator[GenerativeModel]:
+async def app_of(folder: Path, name: str = "tiny") -> AsyncIterator[GenerativeModel]:
     home = DeviceHome(folder / "device")
-    async with AicoreServer(ServeOptions(model="tiny", home=home, quota="off")) as server:
+    async with AicoreServer(ServeOptions(model=name, home=home, quota="off")) as server:
         async with grpc.aio.insecure_channel(server.address) as channel:
             shell = App(channel, home.read_control_token())
             request = device_pb2.InstallPackageRequest(package_name="com.example.app")
@@ -93,3 +95,31 @@ async def test_an_app_downloads_the_model_really_after_a_failure_and_generates(
         assert answer.usage.output_tokens > 0
         again = [item async for item in model.download()]
         assert again[-1] == DownloadStatus.DownloadCompleted()
+
+
+@pytest.mark.requirement("aicore.download.real", "simulator.model.hub")
+async def test_an_app_downloads_a_model_of_the_hub_after_a_failure_and_generates(
+    short_dir: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build_synthetic_model(tmp_path / "repository")
+    with serving(tmp_path / "repository") as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.endpoint)
+        async with app_of(short_dir, "hf:someone/tiny") as model:
+            hub.refuse = 500
+            failed = [item async for item in model.download()]
+            assert isinstance(failed[-1], DownloadStatus.DownloadFailed)
+            assert await model.check_status() is FeatureStatus.DOWNLOADABLE
+
+            hub.refuse = None
+            done = [item async for item in model.download()]
+
+            assert done[-1] == DownloadStatus.DownloadCompleted()
+            size = sum(len(content) for content in hub.files.values())
+            assert any(
+                isinstance(item, DownloadStatus.DownloadProgress)
+                and item.total_bytes_downloaded == size
+                for item in done
+            )
+            answer = await model.generate_content("hi")
+            assert answer.usage is not None
+            assert answer.usage.input_tokens > 0  # this model ends its answer at once
