@@ -95,6 +95,7 @@ from aicore_client.observation import (
     AppFunctionObservation,
     AppFunctionsChangeEvent,
 )
+from aicore_client.partial_run import PartialRun
 from aicore_client.prompt import (
     Candidate,
     CountTokensResponse,
@@ -220,6 +221,7 @@ __all__ = [
     "RegisterAppFunctionRequest",
     "ReplayDriftError",
     "RetryPolicy",
+    "PartialRun",
     "RunnerOptions",
     "ScriptDriftError",
     "SimulatorError",

@@ -28,6 +28,7 @@ from aicore_client.errors import (
 )
 from aicore_client.events import AgentEvent
 from aicore_client.generative_model import GenerativeModel
+from aicore_client.partial_run import PartialRun
 from aicore_client.prompt import Candidate, GenerateContentRequest, MalformedFunctionCall, Usage
 from aicore_client.runner_options import RunnerOptions
 from aicore_client.tools import AgentTool, declaration_of, discover_tools
@@ -65,6 +66,25 @@ class _Step:
     text: str = ""
     calls: list[FunctionCall | MalformedFunctionCall] = field(default_factory=list)
     usage: Usage | None = None
+
+
+@dataclass
+class _Progress:
+    """How far a turn is."""
+
+    turn: list[Content]
+    step: _Step = field(default_factory=_Step)
+    """The model call under way, or the last."""
+    calls: int = 0
+    usage: Usage | None = None
+
+    def partial(self) -> PartialRun:
+        return PartialRun(
+            transcript=tuple(self.turn),
+            text=self.step.text,
+            model_calls=self.calls,
+            usage=self.step.usage or self.usage,
+        )
 
 
 class ToolBox:
@@ -117,27 +137,33 @@ class AgentLoop:
         self, session_id: str, history: History, content: Content, emit: Emit
     ) -> FinishedTurn:
         """Raises GenAiException: -112 after `max_turns` model calls, 8 when AICore cannot be
-        reached, else what the model raised.
+        reached, else what the model raised. Its `run` is what was done until then.
 
         The history is left as it is.
         """
+        progress = _Progress(turn=[content])
         try:
-            return await self._run(session_id, history, content, emit)
+            return await self._run(session_id, history, progress, emit)
         except GenAiException as error:
+            error.run = progress.partial()
             if error.error_code != BINDING_FAILURE:
                 raise
-            raise GenAiException(error.message, GenAiException.ErrorCode.NOT_AVAILABLE) from error
+            shown = GenAiException(error.message, GenAiException.ErrorCode.NOT_AVAILABLE)
+            shown.run = error.run
+            raise shown from error
 
     async def _run(
-        self, session_id: str, history: History, content: Content, emit: Emit
+        self, session_id: str, history: History, progress: _Progress, emit: Emit
     ) -> FinishedTurn:
         tools = await self._tool_box.tools()
-        turn: list[Content] = [content]
+        turn = progress.turn
         dropped = 0
         for number in range(self._agent.max_turns):
             request = partial(self._request, history, turn, tools, number, session_id)
             dropped = await self._window.turns_to_drop(dropped, history.turns, request)
-            step = await self._ask(request(dropped), emit)
+            progress.usage, progress.step = progress.step.usage or progress.usage, _Step()
+            progress.calls += 1
+            step = await self._ask(request(dropped), progress.step, emit)
             if not step.calls:
                 return _finished(turn, step, dropped, self._settings.options)
             spoken: list[Part] = [TextPart(step.text)] if step.text.strip() else []
@@ -179,8 +205,7 @@ class AgentLoop:
             session_id=session_id,
         )
 
-    async def _ask(self, request: GenerateContentRequest, emit: Emit) -> _Step:
-        step = _Step()
+    async def _ask(self, request: GenerateContentRequest, step: _Step, emit: Emit) -> _Step:
         try:
             async with aclosing(self._model.generate_content_stream(request)) as chunks:
                 async for chunk in chunks:

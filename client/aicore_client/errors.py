@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 from enum import IntEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from aicore_client.partial_run import PartialRun
 
 BINDING_FAILURE: Final = 601
 """Raw AICore code: the AICore service cannot be reached. It has no `ErrorCode` constant."""
@@ -23,7 +26,8 @@ class GenAiException(Exception):
 
     `error_code` is an :class:`ErrorCode` number or, as on a phone, a raw AICore code outside that
     table (601 and 606, for example). AICore's 28, the quota of the whole device, shows as BUSY.
-    `retry_delay` is the time to wait after a quota error and zero otherwise.
+    `retry_delay` is the time to wait after a quota error and zero otherwise. `run` (ours) is what
+    an agent's turn had done before it failed; None for an error outside of a turn.
 
     https://developers.google.com/android/reference/com/google/mlkit/genai/common/GenAiException
     """
@@ -62,6 +66,7 @@ class GenAiException(Exception):
         self.message = message
         self.error_code: int = _known(int(shown))
         self.retry_delay = retry_delay
+        self.run: PartialRun | None = None
 
     def __str__(self) -> str:
         return f"[ErrorCode {int(self.error_code)}] {self.message}"

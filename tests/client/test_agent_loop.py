@@ -14,8 +14,10 @@ from aicore_client import (
     AgentTool,
     AppFunctionAgentTools,
     Content,
+    FunctionCallPart,
     GenAiException,
     Generation,
+    PartialRun,
 )
 from aicore_protos import aicore_pb2
 from tests.client.conftest import Device
@@ -212,6 +214,12 @@ async def test_max_turns_runs_the_last_tools_and_then_raises_and_the_session_liv
     assert error.error_code == GenAiException.ErrorCode.MAX_TURNS_EXCEEDED
     assert [type(event) for event in events] == [FunctionCall, FunctionResponse] * 2
     assert len(shop.host.executed) == 2
+    assert error.run is not None
+    assert error.run.model_calls == 2
+    assert [content.role for content in error.run.transcript] == [
+        Content.Role.USER,
+        *[Content.Role.MODEL, Content.Role.USER] * 2,
+    ]
     assert (await collect(session.run_async(say("And now?"))))[-1] == TextMessage("Fine.")
     assert [sent_values(content) for content in shop.aicore.requests[-1].contents] == [["And now?"]]
 
@@ -401,6 +409,31 @@ async def test_an_error_in_mid_stream_reaches_the_caller_after_the_partials(shop
 
     assert events == [TextMessage("It ", is_partial=True)]
     assert error.error_code == GenAiException.ErrorCode.BACKGROUND_USE_BLOCKED
+    assert error.run == PartialRun(transcript=(say("?"),), text="It ", model_calls=1, usage=None)
+
+
+@pytest.mark.requirement("agent.partial-run")
+async def test_an_error_after_a_tool_tells_what_was_done_and_the_session_forgets_it(
+    shop: Device,
+) -> None:
+    called = [call("fetch_order_details", orderId="A"), finish()]
+    shop.aicore.script(called, [gen_ai_error(9, "busy")], [text("Fine."), finish()])
+    session = shop_runner(shop).get_or_create_session("s")
+
+    events, error = await collect_failing(session.run_async(say("?")))
+
+    run = error.run
+    assert run is not None
+    assert (run.model_calls, run.text, len(events)) == (2, "", 2)
+    asked, calls, results = run.transcript
+    assert asked == say("?")
+    assert [
+        part.function_call.name for part in calls.parts if isinstance(part, FunctionCallPart)
+    ] == ["fetch_order_details"]
+    assert len(results.parts) == 1
+    assert "A" in repr(results)
+    await collect(session.run_async(say("Again")))
+    assert [sent_values(content) for content in shop.aicore.requests[-1].contents] == [["Again"]]
 
 
 @pytest.mark.requirement("agent.event.function-call-before")
