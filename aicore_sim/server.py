@@ -308,18 +308,17 @@ def _backend(
         return replay_backend(load_recording(Path(script)), clock=device_clock)
     # ONNX Runtime is loaded only for the model that needs it.
     from aicore_sim.inference.onnx_backend import OnnxBackend
-    from aicore_sim.models.catalogue import CATALOGUE, catalogue_model, find_model
+    from aicore_sim.models.catalogue import find_model
     from aicore_sim.models.errors import ModelNotFound
-    from aicore_sim.models.hub_name import PREFIX
+    from aicore_sim.models.named import named_model
 
     try:
         folder = find_model(model)
     except ModelNotFound as error:
         return UnavailableBackend(str(error))
-    pulled = model == "default" or model in {known.name for known in CATALOGUE}
-    name = catalogue_model(model).name if pulled else None
-    if model.startswith(PREFIX):
-        name = model
+    name: str | None = None  # a folder's own
+    with contextlib.suppress(ModelNotFound):
+        name = named_model(model).name
     return OnnxBackend(
         folder,
         token_limit=profile.token_limit,

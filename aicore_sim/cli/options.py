@@ -21,12 +21,13 @@ from aicore_sim.device.profile import (
     load_profile,
 )
 from aicore_sim.inference.dialect_names import DIALECTS, DialectName
-from aicore_sim.inference.recording import RecordingError, load_recording
 from aicore_sim.models.catalogue import CATALOGUE
 from aicore_sim.models.errors import ModelNotFound
 from aicore_sim.models.hub_name import PREFIX, parse_hub_name
 
 DEFAULT_MODEL = "smollm2-135m-instruct"
+_WITHOUT_FILE = ("scripted", "echo", "auto")
+"""Models that answer without weights and without a file."""
 
 DeviceDir = Annotated[
     Path | None,
@@ -265,13 +266,16 @@ def check_model(model: str) -> str:
             return f"scripted:{path.absolute()}"
         raise CommandError(f"--model {model!r}: there is no script at {str(path)!r}", exit_code=2)
     if model.startswith("replay:"):
+        # The modules of a recorded run are loaded only for one.
+        from aicore_sim.inference.recording import RecordingError, load_recording
+
         path = Path(model.removeprefix("replay:")).absolute()
         try:
             load_recording(path)
         except RecordingError as error:
             raise CommandError(f"--replay: {error}", exit_code=2) from None
         return f"replay:{path}"
-    if model in ("default", "scripted", "echo", "auto", *names):
+    if model in ("default", *_WITHOUT_FILE, *names):
         return model
     if model.startswith(PREFIX):
         try:
@@ -313,7 +317,7 @@ def replayed(context: typer.Context, replay: Path | None, model: str) -> str:
 def is_written(model: str) -> bool:
     """Whether a checked --model answers without a model: from a script, a recorded run, or by a
     rule."""
-    return model in ("scripted", "echo", "auto") or model.startswith(("scripted:", "replay:"))
+    return model in _WITHOUT_FILE or model.startswith(("scripted:", "replay:"))
 
 
 def print_rows(title: str, columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:

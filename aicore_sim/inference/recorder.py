@@ -144,7 +144,7 @@ class Recorder:
             self._write(line)
         end = end_line(
             answers=self._written,
-            concurrent=sorted(self._concurrent),
+            concurrent=self._concurrent,
             before=self._hash.hexdigest(),
         )
         self._write(end)

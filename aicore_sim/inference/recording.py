@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
@@ -175,7 +175,7 @@ def count_line(count: Count) -> str:
     )
 
 
-def end_line(*, answers: int, concurrent: Sequence[str], before: str) -> str:
+def end_line(*, answers: int, concurrent: Collection[str], before: str) -> str:
     """The last line. `before` is the SHA-256 of all bytes before it."""
     return _dumped(
         {

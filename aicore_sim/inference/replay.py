@@ -170,8 +170,7 @@ def replay_backend(recording: Recording, *, clock: DeviceClock) -> ReplayBackend
 
 def _conversation(answer: Answer) -> str:
     request = answer.request
-    first = request.model_copy(update={"contents": request.contents[:1]})
-    return f"{request.system_instruction}\0{first.contents!r}"
+    return f"{request.system_instruction}\0{request.contents[:1]!r}"
 
 
 def _lines(request: GenerateRequest) -> list[str]:

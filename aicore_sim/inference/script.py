@@ -124,6 +124,11 @@ class Expectation(_Table):
     caller: str | None = None
     """The package that asks."""
 
+    def require_a_key(self) -> None:
+        """Raises ValueError for what every request would fit."""
+        if not self.model_fields_set:
+            raise ValueError(f"'when' needs one of {', '.join(Expectation.model_fields)}")
+
 
 class Step(_Table):
     """One answer. Made in Python, `order` is that of the arguments."""
@@ -220,8 +225,7 @@ class Rule(Step):
 
     @model_validator(mode="after")
     def _is_a_rule(self) -> Rule:
-        if not self.when.model_fields_set:
-            raise ValueError(f"'when' needs one of {', '.join(Expectation.model_fields)}")
+        self.when.require_a_key()
         for key in ("expect", "repeat"):
             if key in self.model_fields_set:
                 raise ValueError(f"{key!r} belongs to steps; a rule has 'when' and 'times'")
@@ -233,16 +237,10 @@ Answering = Callable[[GenerateRequest], "Step | str | Awaitable[Step | str]"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Computed:
-    """A step that a Python function answers, in the process of the device."""
+class _ByFunction:
+    """What a Python function answers, in the process of the device."""
 
     function: Answering
-    expect: Expectation | None = None
-    repeat: int = 1
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.repeat <= MAX_REPEAT:
-            raise ValueError(f"repeat: {self.repeat!r} is not from 1 to {MAX_REPEAT}")
 
     @property
     def name(self) -> str:
@@ -253,25 +251,28 @@ class Computed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ComputedRule:
-    """A rule that a Python function answers, in the process of the device."""
+class Computed(_ByFunction):
+    """A step that a Python function answers."""
+
+    expect: Expectation | None = None
+    repeat: int = 1
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.repeat <= MAX_REPEAT:
+            raise ValueError(f"repeat: {self.repeat!r} is not from 1 to {MAX_REPEAT}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComputedRule(_ByFunction):
+    """A rule that a Python function answers."""
 
     when: Expectation
-    function: Answering
     times: int | None = None
 
     def __post_init__(self) -> None:
-        if not self.when.model_fields_set:
-            raise ValueError(f"'when' needs one of {', '.join(Expectation.model_fields)}")
+        self.when.require_a_key()
         if self.times is not None and not 1 <= self.times <= MAX_REPEAT:
             raise ValueError(f"times: {self.times!r} is not from 1 to {MAX_REPEAT}")
-
-    @property
-    def name(self) -> str:
-        return getattr(self.function, "__name__", type(self.function).__name__)
-
-    def describe(self) -> str:
-        return f"function {self.name}"
 
 
 @dataclass(frozen=True, kw_only=True)

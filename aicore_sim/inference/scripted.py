@@ -30,22 +30,9 @@ from aicore_sim.inference.script import (
     Computed,
     ComputedRule,
     Script,
-    ScriptError,
     Step,
 )
 from aicore_sim.inference.script_drift import differences, drift
-from aicore_sim.inference.script_file import dump_script, load_script, parse_script
-
-__all__ = [
-    "MODEL_NAME",
-    "Script",
-    "ScriptError",
-    "ScriptedBackend",
-    "Step",
-    "dump_script",
-    "load_script",
-    "parse_script",
-]
 
 MODEL_NAME = "scripted"
 DEFAULT_TOKEN_LIMIT = 8192

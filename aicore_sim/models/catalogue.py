@@ -11,7 +11,7 @@ import platformdirs
 
 from aicore_sim.models.errors import ModelNotFound
 from aicore_sim.models.hub_name import PREFIX, HubName, parse_hub_name
-from aicore_sim.models.manifest import MANIFEST, Manifest, damage
+from aicore_sim.models.manifest import damage, read_manifest
 
 CACHE_VARIABLE = "AICORE_SIM_CACHE"
 LAYOUT = 2
@@ -183,7 +183,7 @@ def _of_the_hub() -> tuple[ModelStatus, ...]:
     found = []
     for path in sorted((cache_dir() / "models" / "hub").glob(f"*/v{LAYOUT}")):
         try:
-            manifest = Manifest.model_validate_json((path / MANIFEST).read_bytes())
+            manifest = read_manifest(path)
         except (OSError, ValueError):
             found.append(ModelStatus(model=hub_model(path.parent.name), path=path, state="damaged"))
         else:

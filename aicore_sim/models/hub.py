@@ -191,8 +191,6 @@ def _explained(name: HubName) -> Iterator[None]:
 
     try:
         yield
-    except PullError:
-        raise
     except errors.GatedRepoError:
         raise _no_access(name, "its owner grants access one by one") from None
     except errors.RevisionNotFoundError:

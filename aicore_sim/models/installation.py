@@ -81,13 +81,13 @@ def install(
     """
     try:
         home.mkdir(parents=True, exist_ok=True)
-        with cache_lock(home, progress, wait_timeout) as waited:
-            clear_temporary(home)
+        with _cache_lock(home, progress, wait_timeout) as waited:
+            _clear_temporary(home)
             if folder.exists() and not damage(folder):
                 return PullResult(path=folder, already_there=True, seconds=waited)
-            with temporary(home) as work:
+            with _temporary(home) as work:
                 made, installation = get(work, waited)
-                move_into_place(made, folder, work)
+                _move_into_place(made, folder, work)
             return PullResult(
                 path=folder,
                 already_there=False,
@@ -108,7 +108,7 @@ def remove_home(home: Path) -> int:
     """Deletes what was pulled into `home`; returns bytes freed. Raises PullError."""
     if not home.exists():
         return 0
-    with cache_lock(home, NoProgress(), _REMOVE_TIMEOUT):
+    with _cache_lock(home, NoProgress(), _REMOVE_TIMEOUT):
         freed = sum(path.stat().st_size for path in home.rglob("*") if path.is_file())
         for path in [entry for entry in home.iterdir() if entry.is_dir()]:
             if not path.name.startswith(_TEMPORARY):
@@ -228,7 +228,7 @@ def _checked_adapter(model: CatalogueModel) -> Path:
 
 
 @contextlib.contextmanager
-def cache_lock(home: Path, progress: Progress, timeout: float) -> Iterator[dict[Phase, float]]:
+def _cache_lock(home: Path, progress: Progress, timeout: float) -> Iterator[dict[Phase, float]]:
     """Holds the lock of a model; yields the seconds waited. The system frees a killed holder's."""
     lock = FileLock(home / ".lock")
     seconds: dict[Phase, float] = {}
@@ -255,7 +255,7 @@ def cache_lock(home: Path, progress: Progress, timeout: float) -> Iterator[dict[
 
 
 @contextlib.contextmanager
-def temporary(home: Path) -> Iterator[Path]:
+def _temporary(home: Path) -> Iterator[Path]:
     work = Path(tempfile.mkdtemp(prefix=_TEMPORARY, dir=home))
     try:
         yield work
@@ -263,13 +263,13 @@ def temporary(home: Path) -> Iterator[Path]:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def clear_temporary(home: Path) -> None:
+def _clear_temporary(home: Path) -> None:
     """Only with the lock held: then every temporary folder belongs to a pull that was killed."""
     for path in home.glob(f"{_TEMPORARY}*"):
         shutil.rmtree(path, ignore_errors=True)
 
 
-def move_into_place(converted: Path, folder: Path, work: Path) -> None:
+def _move_into_place(converted: Path, folder: Path, work: Path) -> None:
     if folder.exists():
         folder.rename(work / "damaged")
     converted.rename(folder)

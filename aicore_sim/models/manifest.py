@@ -57,7 +57,7 @@ def damage(folder: Path, *, checksums: bool = False) -> tuple[str, ...]:
     Compares sizes, which takes no time, and on request the checksums, which reads every byte.
     """
     try:
-        manifest = Manifest.model_validate_json((folder / MANIFEST).read_bytes())
+        manifest = read_manifest(folder)
     except OSError as error:
         return (f"{MANIFEST!r} cannot be read: {error.strerror}.",)
     except ValidationError as error:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from aicore_protos import aicore_pb2, types_pb2
 from aicore_sim.device.errors import GenAiCode
 from aicore_sim.inference import backend
+from aicore_sim.inference.request_text import to_json
 from aicore_sim.policy.failures import aicore_failure
 from aicore_sim.policy.features import Preference, ReleaseStage
 from aicore_sim.rpc.values import from_object, to_object
@@ -237,7 +238,7 @@ def longest_tool_result(request: backend.GenerateRequest) -> int:
     """Characters of the longest function response as JSON; 0 without one."""
     return max(
         (
-            len(json.dumps(part.response, ensure_ascii=False, default=str))
+            len(to_json(part.response))
             for content in request.contents
             for part in content.parts
             if isinstance(part, backend.FunctionResponsePart)

@@ -23,7 +23,7 @@ from aicore_sim.device.profile import DeviceProfile
 from aicore_sim.testing._boot import Running
 from aicore_sim.testing._loop import LoopThread
 from aicore_sim.testing.journal import Journal
-from aicore_sim.testing.scopes import Scope
+from aicore_sim.testing.scopes import Scope, kept
 from aicore_sim.testing.verdict import Finding, findings, report
 from appfunctions_host.annotations import AppFunctionService
 from appfunctions_host.provider import serve_app
@@ -242,40 +242,27 @@ class Device:
         """For a block, the app's importance: top, visible, foreground-service, overlay or
         background. Raises ValueError for an app or a level that does not exist."""
         chosen = wire(level)
-        before: list[device_pb2.AppImportance] = []
 
-        def enter() -> None:
+        def apps() -> Sequence[device_pb2.AppImportance]:
             self._require(package)
-            before.extend(self._control.foreground().apps)
-            self._control.set_importance(
-                device_pb2.SetImportanceRequest(package_name=package, importance=chosen)
-            )
+            return self._control.foreground().apps
 
-        def leave(_: None) -> None:
+        def put_back(before: Sequence[device_pb2.AppImportance]) -> None:
             names = self._package_names()
             # Where one app at most is on top, whoever comes last is.
             for app in sorted(before, key=lambda one: one.importance == device_pb2.TOP):
                 if app.package_name in (*names, _SHELL):
-                    self._control.set_importance(
-                        device_pb2.SetImportanceRequest(
-                            package_name=app.package_name, importance=app.importance
-                        )
-                    )
+                    self._set_importance(app.package_name, app.importance)
 
-        return Scope(enter, leave)
+        return kept(apps, lambda: self._set_importance(package, chosen), put_back)
 
     def quota(self, model: str) -> Scope[None]:
         """For a block, another quota model of the device's profile, or "off"."""
-        before: list[str] = []
 
-        def enter() -> None:
-            before.append(self._control.quota().model)
-            self._control.set_quota(device_pb2.SetQuotaRequest(model=model))
+        def choose(name: str) -> None:
+            self._control.set_quota(device_pb2.SetQuotaRequest(model=name))
 
-        def leave(_: None) -> None:
-            self._control.set_quota(device_pb2.SetQuotaRequest(model=before[0]))
-
-        return Scope(enter, leave)
+        return kept(lambda: self._control.quota().model, lambda: choose(model), choose)
 
     def charge(self, package: str, seconds: float) -> None:
         """Charge the app's quota as if it had inferred for `seconds`, until `reset`."""
@@ -285,33 +272,24 @@ class Device:
 
     def network_off(self) -> Scope[None]:
         """For a block, downloads reach nothing and fail with type 1, code 0."""
-        before: list[bool] = []
 
-        def enter() -> None:
-            before.append(self._control.availability().network_available)
-            self._control.set_availability(
-                device_pb2.SetAvailabilityRequest(network_available=False)
-            )
+        def switch(on: bool) -> None:
+            self._control.set_availability(device_pb2.SetAvailabilityRequest(network_available=on))
 
-        def leave(_: None) -> None:
-            self._control.set_availability(
-                device_pb2.SetAvailabilityRequest(network_available=before[0])
-            )
-
-        return Scope(enter, leave)
+        return kept(
+            lambda: self._control.availability().network_available, lambda: switch(False), switch
+        )
 
     def feature_status(self, status: str) -> Scope[None]:
         """For a block, what `checkStatus` says: UNAVAILABLE, DOWNLOADABLE, DOWNLOADING or
         AVAILABLE. A download in the block may go on from there; the block's end puts back each
         feature's status."""
         chosen = values.status(status)
-        before: list[device_pb2.FeatureAvailability] = []
 
-        def enter() -> None:
-            before.extend(self._control.availability().features)
+        def choose() -> None:
             self._control.set_availability(device_pb2.SetAvailabilityRequest(status=chosen.name))
 
-        def leave(_: None) -> None:
+        def put_back(before: Sequence[device_pb2.FeatureAvailability]) -> None:
             for feature in before:
                 self._control.set_availability(
                     device_pb2.SetAvailabilityRequest(
@@ -319,21 +297,19 @@ class Device:
                     )
                 )
 
-        return Scope(enter, leave)
+        return kept(lambda: self._control.availability().features, choose, put_back)
 
     def instant_downloads(self) -> Scope[None]:
         """For a block, downloads that begin are complete at once, not after device time."""
-        before: list[device_pb2.DownloadProgression] = []
+        at_once = device_pb2.DownloadProgression(rule=device_pb2.DownloadProgression.IMMEDIATE)
 
-        def enter() -> None:
-            before.append(self._control.availability().progression)
-            at_once = device_pb2.DownloadProgression(rule=device_pb2.DownloadProgression.IMMEDIATE)
-            self._control.control_download(device_pb2.ControlDownloadRequest(progression=at_once))
+        def choose(progression: device_pb2.DownloadProgression) -> None:
+            request = device_pb2.ControlDownloadRequest(progression=progression)
+            self._control.control_download(request)
 
-        def leave(_: None) -> None:
-            self._control.control_download(device_pb2.ControlDownloadRequest(progression=before[0]))
-
-        return Scope(enter, leave)
+        return kept(
+            lambda: self._control.availability().progression, lambda: choose(at_once), choose
+        )
 
     # Time.
 
@@ -430,6 +406,11 @@ class Device:
 
     def _package_names(self) -> list[str]:
         return [package.package_name for package in self._control.packages()]
+
+    def _set_importance(self, package: str, importance: device_pb2.Importance | str) -> None:
+        self._control.set_importance(
+            device_pb2.SetImportanceRequest(package_name=package, importance=importance)
+        )
 
     def _require(self, package: str) -> None:
         names = self._package_names()

@@ -8,6 +8,23 @@ from types import TracebackType
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+K = TypeVar("K")
+
+
+def kept(
+    read: Callable[[], K], change: Callable[[], object], put_back: Callable[[K], object]
+) -> Scope[None]:
+    """For a block, what `change` makes of a state; `put_back` gets what `read` gave before."""
+    before: list[K] = []
+
+    def enter() -> None:
+        before.append(read())
+        change()
+
+    def leave(_: None) -> None:
+        put_back(before[0])
+
+    return Scope(enter, leave)
 
 
 class Scope(Generic[T]):

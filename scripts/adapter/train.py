@@ -21,7 +21,6 @@ from safetensors.torch import load_file, save_file
 from torch.nn import functional
 from transformers import LlamaForCausalLM
 
-from aicore_sim.inference.backend import GenerateRequest
 from aicore_sim.inference.warm_states import common_prefix
 from scripts.adapter.base_model import PROJECTIONS, load_base
 from scripts.adapter.conversations import Example, Writer
@@ -122,7 +121,10 @@ class GeneralBatches:
         """Conversations without functions, and texts; each of their tokens is to be predicted."""
         rng = random.Random(f"general {self._seed} {number}")
         texts = [self._encoder.text(opening) for opening in rng.sample(openings(), 3)]
-        texts += [self._tokens(each.request, each) for each in rng.sample(self._known, 7)]
+        texts += [
+            self._tokens(self._encoder.prompt(each.request), each)
+            for each in rng.sample(self._known, 7)
+        ]
         return pack([Row(tokens=tokens, prompt_length=1) for tokens in texts])
 
     def offered(self, number: int) -> Packed:
@@ -133,13 +135,12 @@ class GeneralBatches:
         for each in rng.sample(self._known, 6):
             request = shared.model_copy(update={"contents": each.request.contents})
             prompt = self._encoder.prompt(request)
-            rows.append(Row(tokens=self._tokens(request, each), prompt_length=len(prompt)))
+            rows.append(Row(tokens=self._tokens(prompt, each), prompt_length=len(prompt)))
         return pack([row for row in rows if len(row.tokens) <= LONGEST] or rows[:1])
 
-    def _tokens(self, request: GenerateRequest, answered: General) -> list[int]:
-        answer = self._encoder.text(answered.text)
+    def _tokens(self, prompt: list[int], answered: General) -> list[int]:
         end = [self._encoder.end] if answered.ended else []
-        return [*self._encoder.prompt(request), *answer, *end]
+        return [*prompt, *self._encoder.text(answered.text), *end]
 
 
 def logits_of(model: Any, packed: Packed) -> torch.Tensor:

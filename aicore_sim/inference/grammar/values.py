@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from aicore_sim.inference._codes import InferenceErrorCode
@@ -89,7 +89,7 @@ class ValueRules:
             )
         elif schema.enum:
             made = self.choice(
-                self._constant(_enum_value(schema, v, where), where) for v in schema.enum
+                self._constant(value, where) for value in _enum_values(schema, where)
             )
         elif schema.type == "object":
             made = self.object_(schema, where, depth)
@@ -256,15 +256,14 @@ def _bounds(low: int | None, high: int | None, where: str, what: str) -> tuple[i
     return low or 0, None if high is None else min(high, _MAX_REPEAT)
 
 
-def _enum_value(schema: Schema, value: str, where: str) -> object:
-    """Values of an enum are declared as text, whatever their type."""
-    if schema.type == "string":
-        return value
-    try:
-        parsed = json.loads(value)
-    except ValueError:
-        parsed = None
-    kinds = {bool: ("boolean",), int: ("integer", "number"), float: ("number",)}
-    if schema.type not in kinds.get(type(parsed), ()):
-        raise refused(where, f"the enum value {value!r} is no {schema.type}")
-    return parsed
+def _enum_values(schema: Schema, where: str) -> Iterator[object]:
+    kinds = {
+        str: ("string",),
+        bool: ("boolean",),
+        int: ("integer", "number"),
+        float: ("number",),
+    }
+    for spelled, value in zip(schema.enum, schema.enum_values, strict=True):
+        if schema.type not in kinds.get(type(value), ()):
+            raise refused(where, f"the enum value {spelled!r} is no {schema.type}")
+        yield value
